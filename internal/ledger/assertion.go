@@ -29,6 +29,17 @@ type Payload struct {
 	Kind     Kind
 }
 
+// Units returns what a movement adds to a balance: negative for an issue, 0 for a count or a cancelled assertion.
+func (p Payload) Units() int64 {
+	switch p.Kind {
+	case Receipt:
+		return int64(p.Quantity)
+	case Issue:
+		return -int64(p.Quantity)
+	}
+	return 0
+}
+
 // Assertion is one valid source record: transaction TxnID of Key, at Revision, has Payload (S1).
 type Assertion struct {
 	Key      StockKey
