@@ -1,0 +1,183 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/ledger"
+)
+
+// Member is the owner of a Group's partitions; the group calls it, never two calls at a time, and never while a Poll
+// is unreleased. Partitions are in order.
+type Member interface {
+	// Assigned tells of new partitions: the owner claims them before it returns (design, the worker). ctx lives as
+	// long as the client and proves no ownership.
+	Assigned(ctx context.Context, partitions []ledger.Partition)
+	// Positions returns where to read each partition from; a partition left out is not read. An error ends the
+	// session, and the group is joined again after a pause; it must not be context.Canceled.
+	Positions(ctx context.Context, partitions []ledger.Partition) (map[ledger.Partition]ledger.Frontier, error)
+	// Revoked takes partitions away: after it returns the owner issues no commit for them.
+	Revoked(ctx context.Context, partitions []ledger.Partition)
+	// Lost is Revoked after the group has already given them to somebody else.
+	Lost(ctx context.Context, partitions []ledger.Partition)
+}
+
+// GroupOptions say which group to join and as what. Zero durations mean this package's limits.
+type GroupOptions struct {
+	Member           Member
+	Group            string
+	Topic            string
+	Incarnation      string
+	Options          Options
+	SessionTimeout   time.Duration
+	Heartbeat        time.Duration
+	RebalanceTimeout time.Duration
+	// Cooperative uses incremental rebalances instead of the eager range balancer.
+	Cooperative bool
+}
+
+// Group is a member of the consumer group of one topic. It commits no offsets: positions come from its Member. Poll,
+// Seek, Pause and Resume belong to one goroutine.
+type Group struct {
+	client      *kgo.Client
+	member      Member
+	at          positions
+	topic       string
+	incarnation string
+	mu          sync.Mutex // guards at; a leaf, never held while the client or the member is called
+}
+
+// NewGroup joins the group in the background.
+func NewGroup(o GroupOptions) (*Group, error) {
+	base, err := o.Options.base()
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{member: o.Member, topic: o.Topic, incarnation: o.Incarnation, at: positions{}}
+	var balancer kgo.GroupBalancer = kgo.RangeBalancer()
+	if o.Cooperative {
+		balancer = kgo.CooperativeStickyBalancer()
+	}
+	opts := append(base, o.Options.consuming()...)
+	opts = append(opts,
+		kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.Balancers(balancer),
+		kgo.SessionTimeout(or(o.SessionTimeout, SessionTimeout)),
+		kgo.HeartbeatInterval(or(o.Heartbeat, Heartbeat)),
+		kgo.RebalanceTimeout(or(o.RebalanceTimeout, RebalanceTimeout)),
+		kgo.BlockRebalanceOnPoll(), kgo.DisableAutoCommit(),
+		kgo.OnPartitionsAssigned(g.assigned), kgo.AdjustFetchOffsetsFn(g.adjust),
+		kgo.OnPartitionsRevoked(g.gone(o.Member.Revoked)), kgo.OnPartitionsLost(g.gone(o.Member.Lost)),
+	)
+	if g.client, err = kgo.NewClient(opts...); err != nil {
+		return nil, fmt.Errorf("open group %s: %w", o.Group, err)
+	}
+	return g, nil
+}
+
+func (g *Group) assigned(ctx context.Context, _ *kgo.Client, m map[string][]int32) {
+	if ps := g.partitions(m); len(ps) > 0 {
+		g.member.Assigned(ctx, ps)
+	}
+}
+
+func (g *Group) gone(tell func(context.Context, []ledger.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(ctx context.Context, _ *kgo.Client, m map[string][]int32) {
+		ps := g.partitions(m)
+		if len(ps) == 0 {
+			return
+		}
+		tell(ctx, ps)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, p := range ps {
+			delete(g.at, p)
+		}
+	}
+}
+
+func (g *Group) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	ps := make([]ledger.Partition, 0, len(offsets[g.topic]))
+	for p := range offsets[g.topic] {
+		ps = append(ps, ledger.Partition(p))
+	}
+	slices.Sort(ps)
+	if len(ps) == 0 {
+		return offsets, nil
+	}
+	at, err := g.member.Positions(ctx, ps)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errPositions, err)
+	}
+	out := make(map[int32]kgo.Offset, len(at))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range ps {
+		if f, ok := at[p]; ok {
+			out[int32(p)] = kgo.NewOffset().At(int64(f)).WithEpoch(-1)
+			g.at[p] = f
+		}
+	}
+	return map[string]map[int32]kgo.Offset{g.topic: out}, nil
+}
+
+// errPositions marks a session that the member itself ended.
+var errPositions = fmt.Errorf("%w by its member", ErrSession)
+
+func (g *Group) partitions(m map[string][]int32) []ledger.Partition {
+	var out []ledger.Partition
+	for _, p := range m[g.topic] {
+		out = append(out, ledger.Partition(p))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Poll waits for records or markers and returns everything fetched of the assigned partitions; from then on no
+// rebalance runs until AllowRebalance, which must follow every Poll, also one that returns an error. While the broker
+// is away it waits. ErrSession: the group is being joined again, poll again.
+func (g *Group) Poll(ctx context.Context) ([]Fetched, error) {
+	fetches := g.client.PollFetches(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return collect(ctx, fetches, g.topic, g.incarnation, g.at)
+}
+
+// AllowRebalance releases the last Poll: the owner has handed on what it returned.
+func (g *Group) AllowRebalance() { g.client.AllowRebalance() }
+
+// Seek continues partition p from position at; it is called between a Poll and its AllowRebalance.
+func (g *Group) Seek(p ledger.Partition, at ledger.Frontier) {
+	g.mu.Lock()
+	_, mine := g.at[p]
+	if mine {
+		g.at[p] = at
+	}
+	g.mu.Unlock()
+	if mine {
+		g.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{g.topic: {int32(p): {Epoch: -1, Offset: int64(at)}}})
+	}
+}
+
+// Pause stops fetching partition p until Resume; what was fetched of it and not returned is fetched again.
+func (g *Group) Pause(p ledger.Partition) {
+	g.client.PauseFetchPartitions(map[string][]int32{g.topic: {int32(p)}})
+}
+
+// Resume ends Pause.
+func (g *Group) Resume(p ledger.Partition) {
+	g.client.ResumeFetchPartitions(map[string][]int32{g.topic: {int32(p)}})
+}
+
+// Close leaves the group, which revokes what is still assigned, and closes the connections. ctx bounds the leaving.
+func (g *Group) Close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
+	defer cancel()
+	g.client.AllowRebalance()
+	_ = g.client.LeaveGroupContext(ctx) // a broker that is away forgets the member by itself
+	g.client.CloseAllowingRebalance()
+}

@@ -1,0 +1,132 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// Options say how to reach the broker. Zero values mean the defaults of this package's limits.
+type Options struct {
+	// Logger receives the client's own warnings; nil discards them.
+	Logger *slog.Logger
+	// TLS, when not nil, is used on every connection.
+	TLS *tls.Config
+	// Dial replaces the dialer; it sees plain addresses and TLS is then its own business.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Mechanism is "", "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
+	Mechanism string
+	User      string
+	Password  string
+	ClientID  string
+	// Brokers are host:port seeds, at least one.
+	Brokers []string
+	// FetchBytes and FetchPartitionBytes bound one fetch, in bytes.
+	FetchBytes          int32
+	FetchPartitionBytes int32
+	// FetchWait is how long a fetch without data waits at the broker.
+	FetchWait time.Duration
+	// DeliveryTimeout bounds each record's delivery.
+	DeliveryTimeout time.Duration
+	// RequestTimeout bounds one administrative operation.
+	RequestTimeout time.Duration
+}
+
+// base returns the client options shared by every client.
+func (o Options) base() ([]kgo.Opt, error) {
+	if len(o.Brokers) == 0 {
+		return nil, errors.New("open broker: no broker address")
+	}
+	id := o.ClientID
+	if id == "" {
+		id = "amends"
+	}
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(o.Brokers...),
+		kgo.ClientID(id),
+		kgo.DialTimeout(DialTimeout),
+		kgo.RequestTimeoutOverhead(DialTimeout),
+		kgo.RetryTimeout(o.requestTimeout()),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.MetadataMaxAge(30 * time.Second),
+		kgo.DisableClientMetrics(),
+	}
+	if o.Logger != nil {
+		opts = append(opts, kgo.WithLogger(clientLog{o.Logger}))
+	}
+	switch {
+	case o.Dial != nil:
+		opts = append(opts, kgo.Dialer(o.Dial))
+	case o.TLS != nil:
+		opts = append(opts, kgo.DialTLSConfig(o.TLS))
+	}
+	m, err := o.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		opts = append(opts, kgo.SASL(m))
+	}
+	return opts, nil
+}
+
+func (o Options) mechanism() (sasl.Mechanism, error) {
+	switch o.Mechanism {
+	case "":
+		return nil, nil
+	case "PLAIN":
+		return plain.Auth{User: o.User, Pass: o.Password}.AsMechanism(), nil
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: o.User, Pass: o.Password}.AsSha256Mechanism(), nil
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: o.User, Pass: o.Password}.AsSha512Mechanism(), nil
+	}
+	return nil, fmt.Errorf("open broker: unknown SASL mechanism %q", o.Mechanism)
+}
+
+// consuming returns the options of every client that fetches: read committed, control records kept, no reset ever.
+func (o Options) consuming() []kgo.Opt {
+	return []kgo.Opt{
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(),
+		kgo.ConsumeStartOffset(kgo.NoResetOffset()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchMaxBytes(or(o.FetchBytes, FetchBytes)),
+		kgo.FetchMaxPartitionBytes(or(o.FetchPartitionBytes, FetchPartitionBytes)),
+		kgo.FetchMaxWait(or(o.FetchWait, fetchWait)),
+		kgo.MaxDecompressBatchBytes(maxBatchMemory),
+	}
+}
+
+func (o Options) requestTimeout() time.Duration  { return or(o.RequestTimeout, RequestTimeout) }
+func (o Options) deliveryTimeout() time.Duration { return or(o.DeliveryTimeout, DeliveryTimeout) }
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// clientLog carries the client's warnings into slog; its progress messages are left out.
+type clientLog struct{ l *slog.Logger }
+
+func (c clientLog) Level() kgo.LogLevel { return kgo.LogLevelWarn }
+
+func (c clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	at := slog.LevelWarn
+	if level == kgo.LogLevelError {
+		at = slog.LevelError
+	}
+	c.l.Log(context.Background(), at, "kafka client: "+msg, keyvals...)
+}
