@@ -92,7 +92,7 @@ func (f *fields) shapes() bool {
 		if i == fRevision || i == fQuantity || i == fSchema {
 			want = whole
 		}
-		if got := f.at[i].shape; got != want && got != absent {
+		if got := f.at[i].shape; got != want && got != missing {
 			return false
 		}
 	}

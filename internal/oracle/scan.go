@@ -10,11 +10,11 @@ import (
 type shape uint8
 
 const (
-	absent shape = iota
-	text         // a string
-	whole        // digits only
-	number       // any other number
-	other        // null, true, false, an object or an array
+	missing shape = iota
+	text          // a string
+	whole         // digits only
+	number        // any other number
+	other         // null, true, false, an object or an array
 )
 
 // member is a JSON value or name in its bytes: of a text the part between the quotes.
