@@ -1,0 +1,104 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// HeldError says that another process holds the data. Ending that process, or using its endpoints, is the way on.
+type HeldError struct {
+	Dir    string
+	Holder Holder
+}
+
+func (e *HeldError) Error() string {
+	if e.Holder.PID == 0 {
+		return fmt.Sprintf("hold %s: another process holds it", e.Dir)
+	}
+	return fmt.Sprintf("hold %s: process %d (%s) has held it since %s; stop it (kill %d) or use another -dir",
+		e.Dir, e.Holder.PID, e.Holder.Command, e.Holder.Since.Format(time.RFC3339), e.Holder.PID)
+}
+
+// PortError says that an address that was asked for is taken.
+type PortError struct {
+	Flag string // the flag that names another one
+	Port int    // 1..65535
+}
+
+func (e *PortError) Error() string {
+	return fmt.Sprintf("listen on 127.0.0.1:%d: the port is in use; free it or choose another with %s", e.Port, e.Flag)
+}
+
+// SpaceError says that a volume is full. Nothing that was acknowledged is lost.
+type SpaceError struct {
+	Dir  string
+	Free uint64 // bytes
+	Need uint64 // bytes
+}
+
+func (e *SpaceError) Error() string {
+	return fmt.Sprintf("use %s: %d MB free on its volume, %d MB needed; free some space or use another -dir",
+		e.Dir, e.Free>>20, e.Need>>20)
+}
+
+// minSpaceBytes is what a new stack needs to begin with: an empty cluster with its first WAL files.
+const minSpaceBytes = 150 << 20
+
+// checkSpace fails when the volume of dir has less than need bytes for this user. A volume that does not tell passes.
+func checkSpace(dir string, need uint64) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return nil
+	}
+	if free := uint64(st.Bavail) * uint64(st.Bsize); free < need {
+		return &SpaceError{Dir: dir, Free: free, Need: need}
+	}
+	return nil
+}
+
+// portSpan is how many ports after the first one are tried.
+const portSpan = 200
+
+// choosePort returns want when it is free and, unless fixed, the first free one after it.
+func choosePort(want int, fixed bool, flag string) (int, error) {
+	for port := want; port < want+portSpan && port <= 65535; port++ {
+		free, err := portFree(port)
+		if err != nil {
+			return 0, err
+		}
+		if free {
+			return port, nil
+		}
+		if fixed {
+			return 0, &PortError{Port: port, Flag: flag}
+		}
+	}
+	return 0, fmt.Errorf("find port: none of %d ports from %d is free on 127.0.0.1; name one with %s", portSpan, want, flag)
+}
+
+func portFree(port int) (bool, error) {
+	l, err := net.Listen("tcp", address(port))
+	if err == nil {
+		return true, l.Close()
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return false, nil
+	}
+	return false, fmt.Errorf("try port %d: %w", port, err)
+}
+
+// kernelPort is a port that was free a moment ago.
+func kernelPort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find port: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,52 @@
+package pgtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"amends/internal/pgtest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func query(t *testing.T, url, sql string) (value string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, sql).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+func TestDatabasesAreTheTestsOwnAndDropped(t *testing.T) {
+	var first string
+	t.Run("one", func(t *testing.T) {
+		first = pgtest.New(t)
+		if got := query(t, first, "SELECT string_agg(x, '' ORDER BY x) FROM unnest(array['a','B','é','_']) x"); got != "B_aé" {
+			t.Errorf("order %q, want code points", got)
+		}
+		if second := pgtest.New(t); second == first {
+			t.Error("two calls gave one database")
+		}
+	})
+	if conn, err := pgx.Connect(context.Background(), first); err == nil {
+		conn.Close(context.Background())
+		t.Error("the database outlived its test")
+	}
+}
+
+func TestFsyncIsOnUnlessFast(t *testing.T) {
+	if got := query(t, pgtest.New(t), "SHOW fsync"); got != "on" {
+		t.Errorf("fsync %s", got)
+	}
+	if got := query(t, pgtest.New(t, pgtest.Fast), "SHOW fsync"); got != "off" {
+		t.Errorf("fast: fsync %s", got)
+	}
+}
