@@ -6,6 +6,9 @@ import "errors"
 var (
 	// ErrFence: the token, term, nonce or position given is not the installed one. The caller retires (exit 10).
 	ErrFence = errors.New("ownership lost")
+	// ErrServerChanged: the connection reaches another server history than the token's (a promotion, another system).
+	// Nothing was sent. The caller drops its cache and claims again under a still valid assignment (S12).
+	ErrServerChanged = errors.New("the database server is another one than at the claim")
 	// ErrCommitUnknown: the outcome of a commit, or of a statement that commits, is not known. The caller drops its
 	// cache and reads durable state under the row lock before anything else (S12).
 	ErrCommitUnknown = errors.New("commit outcome unknown")

@@ -20,3 +20,41 @@ type Measurements struct {
 	Total   Sample
 	Commits int64
 }
+
+// Add records one commit: it becomes Last, joins Recent and adds to Total and Commits, which saturate.
+func (m *Measurements) Add(s Sample) {
+	last := s
+	m.Last = &last
+	m.Recent = append(m.Recent, s)
+	if len(m.Recent) > MaxSamples {
+		m.Recent = append([]Sample(nil), m.Recent[len(m.Recent)-MaxSamples:]...)
+	}
+	t := &m.Total
+	t.Work.Records = saturate(t.Work.Records, s.Work.Records)
+	t.Work.Accepted = saturate(t.Work.Accepted, s.Work.Accepted)
+	t.Work.Rejected = saturate(t.Work.Rejected, s.Work.Rejected)
+	t.Work.RewindDays = max(t.Work.RewindDays, s.Work.RewindDays)
+	t.Work.RefoldedDays = saturate(t.Work.RefoldedDays, s.Work.RefoldedDays)
+	t.Work.Changed = saturate(t.Work.Changed, s.Work.Changed)
+	t.Work.Withdrawn = saturate(t.Work.Withdrawn, s.Work.Withdrawn)
+	t.Lock = saturate(t.Lock, s.Lock)
+	t.PreCommit = saturate(t.PreCommit, s.PreCommit)
+	m.Commits = saturate(m.Commits, 1)
+}
+
+// Clone returns a deep copy of m.
+func (m Measurements) Clone() Measurements {
+	if m.Last != nil {
+		last := *m.Last
+		m.Last = &last
+	}
+	m.Recent = append([]Sample(nil), m.Recent...)
+	return m
+}
+
+func saturate(a, b int64) int64 {
+	if a > ledger.MaxCounter-b {
+		return ledger.MaxCounter
+	}
+	return a + b
+}
