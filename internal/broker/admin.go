@@ -83,11 +83,11 @@ func (a *Admin) Ping(ctx context.Context) error {
 func (a *Admin) Incarnation(ctx context.Context, topic string) (string, error) {
 	op, cancel := context.WithTimeout(ctx, a.opts.requestTimeout())
 	defer cancel()
-	d, err := describe(op, a.admin, topic)
+	d, err := describe(op, a.client, topic)
 	if err != nil {
 		return "", fmt.Errorf("identify topic %s: %w", topic, classify(ctx, err))
 	}
-	return incarnation(d.ID), nil
+	return incarnation(d.id), nil
 }
 
 // Topic reads a topic's identity, settings, log starts and high watermarks. The identity is read before and after the
@@ -103,11 +103,11 @@ func (a *Admin) Topic(ctx context.Context, name string) (Topic, error) {
 }
 
 func (a *Admin) topic(ctx context.Context, name string) (Topic, error) {
-	d, err := describe(ctx, a.admin, name)
+	d, err := describe(ctx, a.client, name)
 	if err != nil {
 		return Topic{}, err
 	}
-	t := Topic{Name: name, Incarnation: incarnation(d.ID), Partitions: int32(len(d.Partitions))}
+	t := Topic{Name: name, Incarnation: incarnation(d.id), Partitions: d.partitions}
 	if err := a.settings(ctx, &t); err != nil {
 		return Topic{}, err
 	}
@@ -117,12 +117,12 @@ func (a *Admin) topic(ctx context.Context, name string) (Topic, error) {
 	if t.End, err = offsets(ctx, a.admin.ListEndOffsets, name, t.Partitions); err != nil {
 		return Topic{}, err
 	}
-	again, err := describe(ctx, a.admin, name)
+	again, err := describe(ctx, a.client, name)
 	if err != nil {
 		return Topic{}, err
 	}
-	if again.ID != d.ID {
-		return Topic{}, &IdentityError{Topic: name, What: "incarnation", Want: t.Incarnation, Found: incarnation(again.ID)}
+	if again.id != d.id {
+		return Topic{}, &IdentityError{Topic: name, What: "incarnation", Want: t.Incarnation, Found: incarnation(again.id)}
 	}
 	return t, nil
 }
@@ -164,11 +164,11 @@ func (a *Admin) Stable(ctx context.Context, topic string) ([]ledger.Offset, erro
 func (a *Admin) list(ctx context.Context, by lister, topic string) ([]ledger.Offset, error) {
 	op, cancel := context.WithTimeout(ctx, a.opts.requestTimeout())
 	defer cancel()
-	d, err := describe(op, a.admin, topic)
+	d, err := describe(op, a.client, topic)
 	if err != nil {
 		return nil, fmt.Errorf("list offsets of %s: %w", topic, classify(ctx, err))
 	}
-	out, err := offsets(op, by, topic, int32(len(d.Partitions)))
+	out, err := offsets(op, by, topic, d.partitions)
 	if err != nil {
 		return nil, fmt.Errorf("list offsets of %s: %w", topic, classify(ctx, err))
 	}
@@ -180,12 +180,12 @@ func (a *Admin) list(ctx context.Context, by lister, topic string) ([]ledger.Off
 func (a *Admin) OpenTransactions(ctx context.Context, topic string) ([]OpenTransaction, error) {
 	op, cancel := context.WithTimeout(ctx, a.opts.requestTimeout())
 	defer cancel()
-	d, err := describe(op, a.admin, topic)
+	d, err := describe(op, a.client, topic)
 	if err != nil {
 		return nil, fmt.Errorf("describe producers of %s: %w", topic, classify(ctx, err))
 	}
 	var set kadm.TopicsSet
-	for p := range d.Partitions {
+	for p := range d.partitions {
 		set.Add(topic, p)
 	}
 	producers, err := a.admin.DescribeProducers(op, set)
@@ -218,7 +218,7 @@ func (a *Admin) OpenTransactions(ctx context.Context, topic string) ([]OpenTrans
 func (a *Admin) CreateTopic(ctx context.Context, name string, partitions int32, replication int16) (Topic, error) {
 	op, cancel := context.WithTimeout(ctx, a.opts.requestTimeout())
 	defer cancel()
-	switch _, err := describe(op, a.admin, name); {
+	switch _, err := describe(op, a.client, name); {
 	case err == nil:
 		return Topic{}, fmt.Errorf("create topic %s: %w", name, ErrTopicExists)
 	case !errors.Is(err, kerr.UnknownTopicOrPartition):
@@ -232,13 +232,13 @@ func (a *Admin) CreateTopic(ctx context.Context, name string, partitions int32, 
 	if err != nil {
 		return Topic{}, fmt.Errorf("read the created topic %s: %w: %w", name, ErrUnknownOutcome, err)
 	}
-	if id != (kadm.TopicID{}) && t.Incarnation != incarnation(id) {
+	if id != (topicID{}) && t.Incarnation != incarnation(id) {
 		return Topic{}, &IdentityError{Topic: name, What: "incarnation", Want: incarnation(id), Found: t.Incarnation}
 	}
 	return t, nil
 }
 
-func (a *Admin) create(ctx context.Context, name string, partitions int32, replication int16) (kadm.TopicID, error) {
+func (a *Admin) create(ctx context.Context, name string, partitions int32, replication int16) (topicID, error) {
 	r := kmsg.NewPtrCreateTopicsRequest()
 	r.TimeoutMillis = int32(a.opts.requestTimeout().Milliseconds())
 	t := kmsg.NewCreateTopicsRequestTopic()
@@ -252,25 +252,25 @@ func (a *Admin) create(ctx context.Context, name string, partitions int32, repli
 	resp, err := r.RequestWith(ctx, a.once)
 	if err != nil {
 		if dialing(err) {
-			return kadm.TopicID{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return topicID{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		return kadm.TopicID{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		return topicID{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	if len(resp.Topics) != 1 {
-		return kadm.TopicID{}, fmt.Errorf("%w: the reply names %d topics", ErrUnknownOutcome, len(resp.Topics))
+		return topicID{}, fmt.Errorf("%w: the reply names %d topics", ErrUnknownOutcome, len(resp.Topics))
 	}
 	err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
 	switch {
 	case err == nil:
 		return resp.Topics[0].TopicID, nil
 	case errors.Is(err, kerr.TopicAlreadyExists):
-		return kadm.TopicID{}, ErrTopicExists
+		return topicID{}, ErrTopicExists
 	case errors.Is(err, kerr.NotController):
-		return kadm.TopicID{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return topicID{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case refused(err):
-		return kadm.TopicID{}, fmt.Errorf("%w: %w: %s", ErrRefused, err, or(deref(resp.Topics[0].ErrorMessage), "no message"))
+		return topicID{}, fmt.Errorf("%w: %w: %s", ErrRefused, err, or(deref(resp.Topics[0].ErrorMessage), "no message"))
 	}
-	return kadm.TopicID{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	return topicID{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 }
 
 // appear waits until every broker asked knows the new topic.
@@ -314,26 +314,39 @@ func CheckIdentity(t Topic, wantIncarnation string, partitions int32) error {
 	return nil
 }
 
+type topicID = [16]byte
+
 // incarnation writes a topic id as the contract does (S2).
 func incarnation(id [16]byte) string { return "kafka:" + hex.EncodeToString(id[:]) }
 
-// describe reads one topic's metadata; a topic without an id cannot be identified.
-func describe(ctx context.Context, admin *kadm.Client, topic string) (kadm.TopicDetail, error) {
-	m, err := admin.Metadata(ctx, topic)
+// description is what metadata says of a topic.
+type description struct {
+	id         [16]byte
+	partitions int32
+}
+
+// describe asks the broker for one topic's metadata. The request is sent as such: the client's admin calls answer from
+// a cache, which could show a topic that is gone. A topic without an id cannot be identified.
+func describe(ctx context.Context, client *kgo.Client, topic string) (description, error) {
+	r := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = kmsg.StringPtr(topic)
+	r.Topics = append(r.Topics, t)
+	resp, err := r.RequestWith(ctx, client)
 	if err != nil {
-		return kadm.TopicDetail{}, err
+		return description{}, err
 	}
-	d, ok := m.Topics[topic]
-	if !ok {
-		return d, kerr.UnknownTopicOrPartition
+	if len(resp.Topics) != 1 {
+		return description{}, kerr.UnknownTopicOrPartition
 	}
-	if d.Err != nil {
-		return d, d.Err
+	found := &resp.Topics[0]
+	if err := kerr.ErrorForCode(found.ErrorCode); err != nil {
+		return description{}, err
 	}
-	if d.ID == (kadm.TopicID{}) {
-		return d, &IdentityError{Topic: topic, What: "incarnation", Want: "a topic id", Found: "none: the broker gives no topic ids"}
+	if found.TopicID == ([16]byte{}) {
+		return description{}, &IdentityError{Topic: topic, What: "incarnation", Want: "a topic id", Found: "none: the broker gives no topic ids"}
 	}
-	return d, nil
+	return description{id: found.TopicID, partitions: int32(len(found.Partitions))}, nil
 }
 
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)

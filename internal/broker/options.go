@@ -59,6 +59,7 @@ func (o Options) base() ([]kgo.Opt, error) {
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.MetadataMaxAge(30 * time.Second),
 		kgo.DisableClientMetrics(),
+		kgo.RetryBackoffFn(backoff),
 	}
 	if o.Logger != nil {
 		opts = append(opts, kgo.WithLogger(clientLog{o.Logger}))
@@ -109,6 +110,9 @@ func (o Options) consuming() []kgo.Opt {
 
 func (o Options) requestTimeout() time.Duration  { return or(o.RequestTimeout, RequestTimeout) }
 func (o Options) deliveryTimeout() time.Duration { return or(o.DeliveryTimeout, DeliveryTimeout) }
+
+// backoff is the client's pause after n failures in a row: 50 ms doubling to 1 s, so that what comes back is seen soon.
+func backoff(n int) time.Duration { return min(25*time.Millisecond<<min(n, 6), time.Second) }
 
 func or[T comparable](v, otherwise T) T {
 	var zero T

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -32,7 +31,6 @@ type Message struct {
 // different partitions may run concurrently.
 type Producer struct {
 	client      *kgo.Client
-	admin       *kadm.Client
 	topic       string
 	incarnation string
 	opts        Options
@@ -62,7 +60,7 @@ func NewProducer(o Options, topic, incarnation string) (*Producer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open producer of %s: %w", topic, err)
 	}
-	return &Producer{client: client, admin: kadm.NewClient(client), topic: topic, incarnation: incarnation, opts: o}, nil
+	return &Producer{client: client, topic: topic, incarnation: incarnation, opts: o}, nil
 }
 
 // Produce publishes messages to partition p and returns the offsets of the acknowledged prefix, consecutive calls in
@@ -115,11 +113,11 @@ func (p *Producer) identify(ctx context.Context) error {
 	}
 	op, cancel := context.WithTimeout(ctx, p.opts.requestTimeout())
 	defer cancel()
-	d, err := describe(op, p.admin, p.topic)
+	d, err := describe(op, p.client, p.topic)
 	if err != nil {
 		return fmt.Errorf("identify topic %s: %w", p.topic, classify(ctx, err))
 	}
-	if found := incarnation(d.ID); found != p.incarnation {
+	if found := incarnation(d.id); found != p.incarnation {
 		return &IdentityError{Topic: p.topic, What: "incarnation", Want: p.incarnation, Found: found}
 	}
 	p.checked = true

@@ -40,14 +40,14 @@ func NewReader(o Options, topic, incarnation string) (*Reader, error) {
 func (r *Reader) Seek(ctx context.Context, p ledger.Partition, at ledger.Frontier) error {
 	op, cancel := context.WithTimeout(ctx, r.opts.requestTimeout())
 	defer cancel()
-	d, err := describe(op, r.admin, r.topic)
+	d, err := describe(op, r.client, r.topic)
 	if err != nil {
 		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, classify(ctx, err))
 	}
-	if found := incarnation(d.ID); found != r.incarnation {
+	if found := incarnation(d.id); found != r.incarnation {
 		return &IdentityError{Topic: r.topic, What: "incarnation", Want: r.incarnation, Found: found}
 	}
-	n := int32(len(d.Partitions))
+	n := d.partitions
 	if int32(p) >= n {
 		return &IdentityError{Topic: r.topic, What: "partitions", Want: fmt.Sprintf("more than %d", p), Found: fmt.Sprint(n)}
 	}

@@ -1,0 +1,190 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"amends/internal/ledger"
+)
+
+// recorder is a member that reads from fixed positions and notes what it is told.
+type recorder struct {
+	at     map[ledger.Partition]ledger.Frontier
+	fail   error
+	events []string
+	owned  map[ledger.Partition]bool
+	mu     sync.Mutex
+}
+
+func newRecorder() *recorder {
+	return &recorder{at: map[ledger.Partition]ledger.Frontier{}, owned: map[ledger.Partition]bool{}}
+}
+
+func (r *recorder) note(event string, ps []ledger.Partition, own bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+	for _, p := range ps {
+		r.owned[p] = own
+	}
+}
+
+func (r *recorder) Assigned(_ context.Context, ps []ledger.Partition) { r.note("assigned", ps, true) }
+func (r *recorder) Revoked(_ context.Context, ps []ledger.Partition)  { r.note("revoked", ps, false) }
+func (r *recorder) Lost(_ context.Context, ps []ledger.Partition)     { r.note("lost", ps, false) }
+
+func (r *recorder) Positions(_ context.Context, ps []ledger.Partition) (map[ledger.Partition]ledger.Frontier, error) {
+	r.note("positions", nil, true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail != nil {
+		err := r.fail
+		r.fail = nil
+		return nil, err
+	}
+	out := map[ledger.Partition]ledger.Frontier{}
+	for _, p := range ps {
+		out[p] = r.at[p]
+	}
+	return out, nil
+}
+
+func (r *recorder) owns() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, own := range r.owned {
+		if own {
+			n++
+		}
+	}
+	return n
+}
+
+func joinGroup(t *testing.T, o Options, topic Topic, m Member) *Group {
+	t.Helper()
+	g, err := NewGroup(GroupOptions{Member: m, Group: "amends.test.source", Topic: topic.Name, Incarnation: topic.Incarnation, Options: o, Heartbeat: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestGroupReadsFromItsMembersPositions(t *testing.T) {
+	_, o := cluster(t)
+	topic := create(t, openAdmin(t, o), "src", 2)
+	publish(t, o, topic, 0, "a", "b", "c")
+	publish(t, o, topic, 1, "d", "e")
+	m := newRecorder()
+	m.at[0], m.at[1] = 2, 0
+	m.fail = errors.New("the database is away")
+	g := joinGroup(t, o, topic, m)
+	defer g.Close(bounded(t))
+	got := map[ledger.Partition][]string{}
+	for len(got[0])+len(got[1]) < 3 {
+		fetched, err := g.Poll(bounded(t))
+		for _, f := range fetched {
+			got[f.Partition] = append(got[f.Partition], values(f.Records)...)
+		}
+		g.AllowRebalance()
+		if err != nil && !errors.Is(err, ErrSession) {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(map[ledger.Partition][]string{0: {"2=c"}, 1: {"0=d", "1=e"}}, got); d != "" {
+		t.Fatal(d)
+	}
+	m.mu.Lock()
+	head := append([]string(nil), m.events[:2]...)
+	m.mu.Unlock()
+	if d := cmp.Diff([]string{"assigned", "positions"}, head); d != "" {
+		t.Fatal(d)
+	}
+	// A seek back between Poll and AllowRebalance returns the records again.
+	publish(t, o, topic, 0, "f")
+	if _, err := g.Poll(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	g.Seek(0, 1)
+	g.AllowRebalance()
+	f, err := g.Poll(bounded(t))
+	g.AllowRebalance()
+	if err != nil || len(f) != 1 || f[0].From != 1 || !cmp.Equal(values(f[0].Records), []string{"1=b", "2=c", "3=f"}) {
+		t.Fatalf("after the seek: %+v %v", f, err)
+	}
+}
+
+func TestGroupPauseAndResume(t *testing.T) {
+	_, o := cluster(t)
+	topic := create(t, openAdmin(t, o), "src", 2)
+	g := joinGroup(t, o, topic, newRecorder())
+	defer g.Close(bounded(t))
+	poll := func() []Fetched {
+		f, err := g.Poll(bounded(t))
+		g.AllowRebalance()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	publish(t, o, topic, 0, "a")
+	poll()
+	g.Pause(0)
+	publish(t, o, topic, 0, "b")
+	publish(t, o, topic, 1, "c")
+	if f := poll(); len(f) != 1 || f[0].Partition != 1 {
+		t.Fatalf("while 0 is paused: %+v", f)
+	}
+	g.Resume(0)
+	if f := poll(); len(f) != 1 || f[0].Partition != 0 || f[0].From != 1 || f[0].Next != 2 {
+		t.Fatalf("after resume: %+v", f)
+	}
+}
+
+// A second member takes over half of the partitions; the first is told before, and no poll is in progress then.
+func TestGroupRebalances(t *testing.T) {
+	_, o := cluster(t, kfake.GroupMinSessionTimeout(time.Second))
+	topic := create(t, openAdmin(t, o), "src", 2)
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+	var wg sync.WaitGroup
+	start := func(m *recorder) {
+		g := joinGroup(t, o, topic, m)
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_, err := g.Poll(ctx)
+				g.AllowRebalance()
+				if err != nil && ctx.Err() == nil && !errors.Is(err, ErrSession) {
+					t.Error(err)
+					return
+				}
+			}
+			g.Close(bounded(t))
+		})
+	}
+	one, two := newRecorder(), newRecorder()
+	start(one)
+	await(t, func() bool { return one.owns() == 2 })
+	start(two)
+	await(t, func() bool { return one.owns() == 1 && two.owns() == 1 })
+	cancel()
+	wg.Wait()
+	if one.owns()+two.owns() != 0 {
+		t.Fatal("closing revoked nothing")
+	}
+}
+
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited 20 s")
+		}
+	}
+}
