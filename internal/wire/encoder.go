@@ -1,8 +1,7 @@
 package wire
 
 import (
-	"fmt"
-
+	"amends/internal/invariant"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 )
@@ -67,8 +66,6 @@ func (e *Encoder) prepare(d *ledger.Decision) {
 }
 
 func (e *Encoder) watched() int64 {
-	if e.threshold == nil {
-		panic(fmt.Sprintf("invariant: an alert of (%q, %q), which has no threshold", e.key.Item, e.key.Location))
-	}
+	invariant.That(e.threshold != nil, "an alert's key has a threshold (S6)")
 	return *e.threshold
 }
