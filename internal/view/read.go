@@ -1,0 +1,100 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+
+	"amends/internal/ledger"
+	"amends/internal/wire"
+)
+
+// item is a decoded record. Its bytes are not kept: they are a function of the envelope.
+type item struct {
+	env    wire.Envelope
+	digest int64
+	output uint64 // numbers the output within the Decider
+	offset ledger.Offset
+	end    ledger.Frontier // past the record and the repetitions and gaps behind it
+	slot   int32
+}
+
+// Read takes records of the partition in offset order, at or past End, and next, the offset that the reader is at
+// behind them (S13). Nothing is read past a record that violates the protocol by itself. The records are not kept.
+func (d *Decider) Read(records []ledger.SourceRecord, next ledger.Frontier) {
+	for i := range records {
+		if d.broken != nil {
+			return
+		}
+		r := &records[i]
+		if ledger.Frontier(r.Offset) < d.end {
+			continue // seen already
+		}
+		it := item{offset: r.Offset, end: ledger.Frontier(r.Offset) + 1}
+		if reason, detail := d.decode(r, &it); reason != "" {
+			d.broken = &Violation{Reason: reason, Detail: detail, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Offset: r.Offset}
+			return
+		}
+		d.items = append(d.items, it)
+		d.end = it.end
+	}
+	if d.broken == nil && next > d.end {
+		d.end = next
+	}
+}
+
+// decode reads a record into it and judges what needs no row: an empty reason means that it is sound.
+func (d *Decider) decode(r *ledger.SourceRecord, it *item) (Reason, string) {
+	env, err := wire.DecodeEnvelope(r.Value)
+	if err != nil {
+		return NotCanonical, err.Error()
+	}
+	if env.Namespace != d.cfg.Namespace {
+		return OtherNamespace, fmt.Sprintf("namespace %q, this view is of %q", env.Namespace, d.cfg.Namespace)
+	}
+	env.Namespace = d.cfg.Namespace
+	if !d.sameKey(&env.Output.Key, r.Key) {
+		return KeyMismatch, fmt.Sprintf("record key %.1024q, envelope key %s", r.Key, d.keyBytes)
+	}
+	if d.keyHome != d.partition || !d.keyKnown {
+		return WrongPartition, fmt.Sprintf("stock key %s on partition %d", d.keyBytes, d.partition)
+	}
+	if env.Cause.Partition != d.partition {
+		return CausePartition, fmt.Sprintf("cause on partition %d, record on %d", env.Cause.Partition, d.partition)
+	}
+	if env.Cause.TxnID == d.txn {
+		env.Cause.TxnID = d.txn
+	} else {
+		d.txn = env.Cause.TxnID
+	}
+	it.env, it.digest, it.output = env, wire.EnvelopeDigest(r.Value), outputNumber(d.keyNumber, &env.Output)
+	return "", ""
+}
+
+// sameKey reports whether raw is the canonical encoding of k, and makes k share the strings of the key before it when
+// it is the same, as it is within a repair: a held repair then holds its identifiers once.
+func (d *Decider) sameKey(k *ledger.StockKey, raw []byte) bool {
+	if *k != d.key || len(d.keyBytes) == 0 {
+		d.key = *k
+		d.keyBytes = wire.AppendKey(d.keyBytes[:0], *k)
+		d.keyHome, d.keyKnown = d.cfg.Route(*k)
+		d.keyNumber = d.numberOf(*k)
+	}
+	*k = d.key
+	return bytes.Equal(raw, d.keyBytes)
+}
+
+// numberOf numbers keys, so that outputs are looked up by an integer and not by two strings.
+func (d *Decider) numberOf(k ledger.StockKey) uint64 {
+	n, ok := d.numbers[k]
+	if !ok {
+		d.number++
+		n = d.number
+		d.numbers[k] = n
+	}
+	return n
+}
+
+// outputNumber packs a key's number (under 2^40), a day (under 2^22) and a kind (under 4).
+func outputNumber(key uint64, o *ledger.OutputID) uint64 {
+	return key<<24 | uint64(o.Day)<<2 | uint64(o.Kind)
+}
