@@ -5,17 +5,12 @@ import (
 
 	"amends/internal/fold"
 	"amends/internal/ledger"
+	"amends/internal/manifest"
 )
 
 // ErrExhausted is returned where a version or sequence would pass 2^63-1 (S8). The caller commits nothing of that
 // decision and stops (exit 1).
 var ErrExhausted = errors.New("counter exhausted")
-
-// Terms are what Reconcile needs of a key's configuration (S2). A nil Threshold raises no alerts.
-type Terms struct {
-	Threshold *int64
-	Opening   int64
-}
 
 // Result is what a reconciliation found. Where Unrepresentable is a day, the earliest whose close does not fit
 // int64, nothing changes and Changes is as it was given.
@@ -28,9 +23,9 @@ type Result struct {
 
 // Reconcile appends to dst the balances and alerts of a key whose derived state differs from the published one, in
 // the order of S8. Outside the touched days the two must agree as far as they did not change; zero touches everything.
-func Reconcile(dst []ledger.Change, days *fold.Days, terms Terms, touched fold.Touched) (Result, error) {
+func Reconcile(dst []ledger.Change, days *fold.Days, terms manifest.Terms, touched fold.Touched) (Result, error) {
 	start := len(dst)
-	c := days.Refold(terms.Opening, touched)
+	c := days.Refold(terms.OpeningBalance, touched)
 	ok := true
 	for c.Next() {
 		s := &c.Step

@@ -254,3 +254,6 @@ func (d *Days) split(p place) place {
 	}
 	return p
 }
+
+// Origin returns the ledger origin.
+func (d *Days) Origin() ledger.Day { return d.origin }
