@@ -1,0 +1,124 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"amends/internal/broker"
+	"amends/internal/manifest"
+	"amends/internal/store"
+)
+
+// ErrUnresolved: the outcome of a binding stays unknown after every attempt (S12, exit 12). Running the command again is safe.
+var ErrUnresolved = errors.New("outcome unresolved")
+
+// ErrSameTopic: the output topic is the source topic (S9, exit 2).
+var ErrSameTopic = errors.New("the output topic must not be the source topic")
+
+// waits are taken between the attempts of one operation (S12).
+var waits = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond}
+
+// Binder binds a namespace to an output, once; repeating the exact binding is idempotent (S9).
+type Binder interface {
+	Bindings
+	Bind(ctx context.Context, o manifest.Output) error
+}
+
+// Output says what output create makes.
+type Output struct {
+	Topic       string
+	Replication int16 // 1 or more
+}
+
+// CreateOutput creates the output topic with as many partitions as the source, binds the namespace to it and returns the
+// bound manifest. Running it again, after a lost reply or a lost output, returns the same manifest. A topic that exists
+// and is not this namespace's binding is not adopted (S9).
+func CreateOutput(ctx context.Context, topics Creator, ns Binder, m *manifest.Manifest, o Output) (*manifest.Manifest, error) {
+	if o.Topic == m.SourceTopic {
+		return nil, ErrSameTopic
+	}
+	if _, err := CheckSource(ctx, topics, m); err != nil {
+		return nil, err
+	}
+	bound, err := ns.Binding(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read output binding: %w", err)
+	}
+	if bound != nil {
+		return adopt(ctx, topics, m, o, *bound)
+	}
+	if m.Output != nil {
+		return nil, CheckBinding(ctx, ns, m)
+	}
+	topic, err := topics.CreateTopic(ctx, o.Topic, m.Config.Partitions, o.Replication)
+	if err != nil {
+		return nil, creationError("output", o.Topic, err)
+	}
+	if err := fresh(topic, m.Config.Partitions); err != nil {
+		return nil, err
+	}
+	out := manifest.Output{Topic: o.Topic, Incarnation: topic.Incarnation, Partitions: topic.Partitions}
+	if err := bind(ctx, ns, out); err != nil {
+		return nil, fmt.Errorf("bind namespace %s to %s: %w", m.Config.Namespace, describe(out), err)
+	}
+	return &manifest.Manifest{Config: m.Config, SourceTopic: m.SourceTopic, Output: &out}, nil
+}
+
+// adopt answers for a namespace that is bound already: the same topic gives the same manifest, any other is refused.
+func adopt(ctx context.Context, topics Creator, m *manifest.Manifest, o Output, bound manifest.Output) (*manifest.Manifest, error) {
+	if bound.Topic != o.Topic {
+		return nil, fmt.Errorf("%w: namespace %s is bound to %s, once and for all", store.ErrBinding, m.Config.Namespace, describe(bound))
+	}
+	if m.Output != nil && *m.Output != bound {
+		return nil, fmt.Errorf("%w: the manifest names %s, the database bound %s", store.ErrBinding, describe(*m.Output), describe(bound))
+	}
+	result := &manifest.Manifest{Config: m.Config, SourceTopic: m.SourceTopic, Output: &bound}
+	_, err := CheckOutput(ctx, topics, result)
+	return result, err
+}
+
+// fresh refuses a topic that cannot be bound: another retention or partition count, or not empty (S9).
+func fresh(t broker.Topic, partitions int32) error {
+	if err := broker.CheckIdentity(t, t.Incarnation, partitions); err != nil {
+		return err
+	}
+	for p, end := range t.End {
+		if end != 0 {
+			return fmt.Errorf("%w: partition %d of %s holds records up to offset %d", store.ErrBindRefused, p, t.Name, end)
+		}
+	}
+	return nil
+}
+
+// bind repeats the binding while its outcome is unknown: the exact repetition is idempotent, so it reads what happened
+// under the same lock and completes what did not (S12).
+func bind(ctx context.Context, ns Binder, out manifest.Output) error {
+	for attempt := 0; ; attempt++ {
+		err := ns.Bind(ctx, out)
+		if !errors.Is(err, store.ErrCommitUnknown) {
+			return err
+		}
+		if errors.Is(err, store.ErrNotReplicated) {
+			return nil
+		}
+		if attempt == len(waits) {
+			return fmt.Errorf("%w; the same command, run again, finds out and completes it: %w", ErrUnresolved, err)
+		}
+		if err := sleep(ctx, waits[attempt]); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,61 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"amends/internal/ledger"
+	"amends/internal/manifest"
+	"amends/internal/oracle"
+)
+
+// prefix is the source as read from the topic so far: one oracle a partition, each at its own position.
+type prefix struct {
+	reader Reader
+	config oracle.Config
+	parts  []part
+}
+
+type part struct {
+	oracle *oracle.Oracle
+	at     ledger.Frontier
+}
+
+func newPrefix(cfg *manifest.Config, reader Reader) *prefix {
+	x := &prefix{reader: reader, config: oracleConfig(cfg), parts: make([]part, cfg.Partitions)}
+	for p := range x.parts {
+		x.parts[p].oracle = oracle.New(x.config)
+	}
+	return x
+}
+
+// oracleConfig gives the oracle what it needs of a configuration.
+func oracleConfig(cfg *manifest.Config) oracle.Config {
+	c := oracle.Config{Origin: cfg.LedgerOrigin, Partitions: cfg.Partitions, Keys: make([]oracle.Key, len(cfg.StockKeys))}
+	for i, k := range cfg.StockKeys {
+		c.Keys[i] = oracle.Key{Key: k.Key, Partition: k.Partition, Terms: oracle.Terms{Threshold: k.Threshold, Opening: k.OpeningBalance}}
+	}
+	if o := cfg.OpenKeys; o != nil {
+		c.Open = &oracle.Terms{Threshold: o.Threshold, Opening: o.OpeningBalance}
+	}
+	return c
+}
+
+// extend reads partition p up to end, which read-committed readers can see. A position past end starts over.
+func (x *prefix) extend(ctx context.Context, p ledger.Partition, end ledger.Frontier) error {
+	part := &x.parts[p]
+	if part.at > end {
+		part.oracle, part.at = oracle.New(x.config), 0
+	}
+	at, err := x.reader.ReadTo(ctx, p, part.at, end, func(r ledger.SourceRecord) error {
+		part.oracle.Add(p, r.Offset, r.Key, r.Value)
+		part.at = ledger.Frontier(r.Offset) + 1
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read source partition %d at offset %d: %w", p, part.at, err)
+	}
+	// Past end nothing was added: the frontier of what the oracle holds is end itself.
+	part.at = min(at, end)
+	return nil
+}

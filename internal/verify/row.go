@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"fmt"
+	"strconv"
+
+	"amends/internal/ledger"
+	"amends/internal/manifest"
+	"amends/internal/store"
+	"amends/internal/wire"
+)
+
+// rowCheck finds rows that contradict themselves: their members against each other, against the view's position and
+// against the digest of the envelope that they came from (S10).
+type rowCheck struct {
+	config    *manifest.Config
+	view      *store.ViewPosition
+	buf       []byte
+	partition ledger.Partition
+}
+
+// fault says what is wrong with a row, "" when nothing is.
+func (c *rowCheck) fault(r *store.ViewRow) string {
+	if s := shape(r); s != "" {
+		return s
+	}
+	switch {
+	case r.Cause.Partition != c.partition:
+		return fmt.Sprintf("its cause is on partition %d", r.Cause.Partition)
+	case r.Sequence < 0 || r.Sequence >= c.view.Sequence:
+		return fmt.Sprintf("sequence %d is not below the view's next sequence %d", r.Sequence, c.view.Sequence)
+	case r.Cause.Offset > c.view.Cause:
+		return fmt.Sprintf("cause offset %d is past the last one applied, %d", r.Cause.Offset, c.view.Cause)
+	}
+	e := envelopeOf(c.config.Namespace, r)
+	c.buf = wire.AppendEnvelope(c.buf[:0], &e)
+	if d := wire.EnvelopeDigest(c.buf); d != r.Digest {
+		return fmt.Sprintf("its members give an envelope with digest %016x, stored is %016x", uint64(d), uint64(r.Digest))
+	}
+	return ""
+}
+
+// shape checks what makes a row an envelope at all, so that it can be encoded.
+func shape(r *store.ViewRow) string {
+	status := r.ID.Kind == ledger.TrustStatus
+	dated := r.ID.Day >= ledger.MinDay && r.ID.Day <= ledger.MaxDay
+	switch {
+	case r.ID.Kind < ledger.Balance || r.ID.Kind > ledger.TrustStatus || status && r.ID.Day != 0 || !status && !dated:
+		return fmt.Sprintf("output kind %d with day %d", r.ID.Kind, r.ID.Day)
+	case r.Version < 1:
+		return fmt.Sprintf("version %d", r.Version)
+	case (r.Status != nil) != (status && r.Present):
+		return fmt.Sprintf("present is %t and a status payload is there: %t", r.Present, r.Status != nil)
+	case (!r.Present || r.ID.Kind != ledger.Alert) && (r.Previous != 0 || r.Threshold != 0) || (!r.Present || status) && r.Close != 0:
+		return "it holds numbers that an output of its kind and presence does not have"
+	case r.Count < 1 || r.Index < 0 || r.Index >= r.Count:
+		return fmt.Sprintf("output %d of a repair of %d", r.Index, r.Count)
+	}
+	return ""
+}
+
+// envelopeOf returns the envelope that a view row holds by its members (S8, design section 4).
+func envelopeOf(namespace string, r *store.ViewRow) wire.Envelope {
+	return wire.Envelope{Namespace: namespace, Sequence: r.Sequence, Output: r.ID, Version: r.Version, Present: r.Present,
+		Close: r.Close, Previous: r.Previous, Threshold: r.Threshold, Status: r.Status,
+		Cause: wire.Cause{Partition: r.Cause.Partition, Offset: r.Cause.Offset, TxnID: r.Cause.TxnID, Revision: r.Cause.Revision},
+		Index: int(r.Index), Count: int(r.Count)}
+}
+
+// name writes an output id for people.
+func name(id ledger.OutputID) string {
+	s := id.Kind.String() + " " + strconv.Quote(id.Key.Item) + " " + strconv.Quote(id.Key.Location)
+	if id.Kind != ledger.TrustStatus {
+		s += " " + id.Day.String()
+	}
+	return s
+}
