@@ -42,7 +42,7 @@ type GroupOptions struct {
 }
 
 // Group is a member of the consumer group of one topic. It commits no offsets: positions come from its Member. Poll,
-// Seek, Pause and Resume belong to one goroutine.
+// AllowRebalance and Seek belong to one goroutine.
 type Group struct {
 	client      *kgo.Client
 	member      Member
@@ -163,14 +163,15 @@ func (g *Group) Seek(p ledger.Partition, at ledger.Frontier) {
 	}
 }
 
-// Pause stops fetching partition p until Resume; what was fetched of it and not returned is fetched again.
-func (g *Group) Pause(p ledger.Partition) {
-	g.client.PauseFetchPartitions(map[string][]int32{g.topic: {int32(p)}})
-}
-
-// Resume ends Pause.
-func (g *Group) Resume(p ledger.Partition) {
-	g.client.ResumeFetchPartitions(map[string][]int32{g.topic: {int32(p)}})
+// Hold stops fetching partition p, or goes on with it; what was fetched and not returned is fetched again. It may be
+// called from any goroutine.
+func (g *Group) Hold(p ledger.Partition, held bool) {
+	one := map[string][]int32{g.topic: {int32(p)}}
+	if held {
+		g.client.PauseFetchPartitions(one)
+		return
+	}
+	g.client.ResumeFetchPartitions(one)
 }
 
 // Close leaves the group, which revokes what is still assigned, and closes the connections. ctx bounds the leaving.

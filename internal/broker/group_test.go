@@ -120,7 +120,7 @@ func TestGroupReadsFromItsMembersPositions(t *testing.T) {
 	}
 }
 
-func TestGroupPauseAndResume(t *testing.T) {
+func TestGroupHold(t *testing.T) {
 	_, o := cluster(t)
 	topic := create(t, openAdmin(t, o), "src", 2)
 	g := joinGroup(t, o, topic, newRecorder())
@@ -135,15 +135,15 @@ func TestGroupPauseAndResume(t *testing.T) {
 	}
 	publish(t, o, topic, 0, "a")
 	poll()
-	g.Pause(0)
+	g.Hold(0, true)
 	publish(t, o, topic, 0, "b")
 	publish(t, o, topic, 1, "c")
 	if f := poll(); len(f) != 1 || f[0].Partition != 1 {
-		t.Fatalf("while 0 is paused: %+v", f)
+		t.Fatalf("while 0 is held: %+v", f)
 	}
-	g.Resume(0)
+	g.Hold(0, false)
 	if f := poll(); len(f) != 1 || f[0].Partition != 0 || f[0].From != 1 || f[0].Next != 2 {
-		t.Fatalf("after resume: %+v", f)
+		t.Fatalf("after the hold: %+v", f)
 	}
 }
 

@@ -12,7 +12,7 @@ const (
 	SessionTimeout   = 6 * time.Second        // a member that is silent this long is dead
 	Heartbeat        = 2 * time.Second        //
 	RebalanceTimeout = 60 * time.Second       // what a member may take to give up its partitions
-	fetchWait        = 500 * time.Millisecond // a fetch without data; it does not delay data
+	fetchWait        = 100 * time.Millisecond // a fetch without data; what resumes a held partition may have to wait for it
 )
 
 // Sizes of pages, in bytes.
