@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -45,7 +46,7 @@ func ensureCluster(ctx context.Context, bins Binaries, as runAs, dir string, o *
 	if err := writeFileAtomic(filepath.Join(dir, passwordName), []byte(password+"\n")); err != nil {
 		return err
 	}
-	if err := as.own(dir); err != nil {
+	if err := as.own(dir); err != nil { // initdb reads the password and writes beside it
 		return err
 	}
 	temp := filepath.Join(dir, newDataName+rand.Text()[:8])
@@ -59,14 +60,20 @@ func ensureCluster(ctx context.Context, bins Binaries, as runAs, dir string, o *
 	return syncDir(dir)
 }
 
-// removeUnfinished removes what an interrupted initdb left under a temporary name of ours.
+// removeUnfinished removes what an interrupted initdb left under a temporary name of ours. A child of that initdb may
+// still be writing for a moment.
 func removeUnfinished(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, newDataName+"*"))
 	if err != nil {
 		return fmt.Errorf("look for unfinished cluster: %w", err)
 	}
 	for _, l := range left {
-		if err := os.RemoveAll(l); err != nil {
+		err := os.RemoveAll(l)
+		for deadline := time.Now().Add(lingerTimeout); err != nil && time.Now().Before(deadline); {
+			time.Sleep(readyPollPeriod)
+			err = os.RemoveAll(l)
+		}
+		if err != nil {
 			return fmt.Errorf("remove unfinished cluster: %w", err)
 		}
 	}
@@ -165,7 +172,7 @@ func dataMajor(dir string) (int, error) {
 
 // MakeCluster makes a cluster in dir that PostgresOptions.TemplateDir can name, without syncing it to the disk.
 func MakeCluster(ctx context.Context, bins Binaries, dir string) error {
-	as, err := chooseRunAs(ctx, bins.program("postgres"), filepath.Join(dir, dataName))
+	as, err := chooseRunAs(ctx, bins.program("postgres"), filepath.Join(dir, dataName), true)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ type PostgresOptions struct {
 	NoSync      bool              // fsync=off: for tests that say so
 	password    string            // of a new cluster; random by default
 	noSync      bool              // initdb alone: for templates
+	noNamespace bool              // as where the kernel allows none: for tests
 }
 
 // Postgres is a running server that ends with this process.
@@ -94,7 +95,7 @@ func (p *Postgres) start(ctx context.Context, o *PostgresOptions) error {
 	if err != nil {
 		return err
 	}
-	as, err := chooseRunAs(ctx, p.bins.program("postgres"), filepath.Join(p.dir, dataName))
+	as, err := chooseRunAs(ctx, p.bins.program("postgres"), filepath.Join(p.dir, dataName), !o.noNamespace)
 	if err != nil {
 		return err
 	}
@@ -317,7 +318,8 @@ func (p *Postgres) logSince(start int64) string {
 }
 
 // awaitPredecessor waits up to lingerTimeout for a server that an earlier process left behind: it got its signal, and
-// may still be writing. A lock file whose process is another program by now is put aside.
+// may still be writing. A lock file whose process is another program by now, or a dead one that nobody has waited for,
+// is put aside.
 func awaitPredecessor(ctx context.Context, data string) {
 	file := filepath.Join(data, "postmaster.pid")
 	for deadline := time.Now().Add(lingerTimeout); time.Now().Before(deadline) && ctx.Err() == nil; {
@@ -330,8 +332,8 @@ func awaitPredecessor(ctx context.Context, data string) {
 		if err != nil || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return // the server itself removes a stale file
 		}
-		comm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-		if err == nil && strings.TrimSpace(string(comm)) != "postgres" {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err == nil && (!strings.Contains(string(stat), "(postgres)") || strings.Contains(string(stat), ") Z ")) {
 			_ = os.Rename(file, file+".stale") // on failure the server says what is in the way
 			return
 		}

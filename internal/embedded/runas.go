@@ -49,8 +49,8 @@ func (r runAs) own(dir string) error {
 }
 
 // chooseRunAs finds an identity under which the program at postgres runs on the data in dir. A caller other than root
-// runs it plainly. For root it is a user namespace, and where the kernel refuses that, another uid.
-func chooseRunAs(ctx context.Context, postgres, dir string) (runAs, error) {
+// runs it plainly. For root it is a user namespace, and where the kernel refuses that or namespaces is false, another uid.
+func chooseRunAs(ctx context.Context, postgres, dir string, namespaces bool) (runAs, error) {
 	if os.Geteuid() != 0 {
 		return runAs{}, nil
 	}
@@ -59,7 +59,10 @@ func chooseRunAs(ctx context.Context, postgres, dir string) (runAs, error) {
 		return runAs{}, err
 	}
 	owner, known := ownerOf(filepath.Join(dir, "PG_VERSION"))
-	candidates := []runAs{{uid: uid, gid: gid, namespace: true}, {uid: uid, gid: gid}}
+	candidates := []runAs{{uid: uid, gid: gid}}
+	if namespaces {
+		candidates = append([]runAs{{uid: uid, gid: gid, namespace: true}}, candidates...)
+	}
 	if known && owner != 0 { // made earlier under another uid: stay with it
 		candidates = []runAs{{uid: owner, gid: gid}}
 	}
@@ -77,6 +80,11 @@ func chooseRunAs(ctx context.Context, postgres, dir string) (runAs, error) {
 
 // probe tries the identity: the program must run, and the directory that holds dir must be reachable.
 func (r runAs) probe(ctx context.Context, postgres, dir string) error {
+	if !r.namespace {
+		if err := os.Lchown(filepath.Dir(dir), r.uid, r.gid); err != nil {
+			return fmt.Errorf("give %s to uid %d: %w", filepath.Dir(dir), r.uid, err)
+		}
+	}
 	for _, args := range [][]string{{postgres, "--version"}, {"/bin/sh", "-c", `cd "$1"`, "sh", filepath.Dir(dir)}} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = "/"
