@@ -15,7 +15,7 @@ import (
 // Member is the owner of a Group's partitions; the group calls it, never two calls at a time, and never while a Poll
 // is unreleased. Partitions are in order.
 type Member interface {
-	// Assigned tells of new partitions: the owner claims them before it returns (design, the worker). ctx lives as
+	// Assigned tells of new partitions, none if the group has none to give: the owner claims them before it returns. ctx lives as
 	// long as the client and proves no ownership.
 	Assigned(ctx context.Context, partitions []ledger.Partition)
 	// Positions returns where to read each partition from; a partition left out is not read. An error ends the
@@ -80,9 +80,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 }
 
 func (g *Group) assigned(ctx context.Context, _ *kgo.Client, m map[string][]int32) {
-	if ps := g.partitions(m); len(ps) > 0 {
-		g.member.Assigned(ctx, ps)
-	}
+	g.member.Assigned(ctx, g.partitions(m))
 }
 
 func (g *Group) gone(tell func(context.Context, []ledger.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {

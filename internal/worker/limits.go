@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"time"
+
+	"amends/internal/broker"
+)
+
+// Budgets of one operation on the store (S12, design section 3). The store bounds its own lock wait, statement and commit.
+const (
+	OperationTimeout = 15 * time.Second // one attempt
+	RetryBudget      = 20 * time.Second // all attempts and their waits
+	MaxAttempts      = 3
+	FirstWait        = 100 * time.Millisecond
+	SecondWait       = 200 * time.Millisecond
+	LookAge          = 2 * time.Second // no commit trusts an older look at the topic
+	lookEvery        = time.Second
+	missingGrace     = 3 * time.Second // how long one broker of many may not know a topic yet
+	awayWait         = time.Second     // the longest pause while a service is away
+	StopGrace        = 5 * time.Second // running work after a revoke or a shutdown, before it is cancelled
+	closeTimeout     = 4 * time.Second // leaving the group
+)
+
+// A partition must be given up before the group gives it to somebody else.
+const _ = uint(broker.RebalanceTimeout - RetryBudget - StopGrace)
+
+// Sizes of a batch: what a poll returned, up to these. The engine ends a batch at its own bound of outputs.
+const (
+	BatchRecords = 2_000
+	BatchBytes   = 8 << 20
+)
+
+// Sizes in bytes of what a partition keeps in memory.
+const (
+	inboxBytes  = 16 << 20  // fetched and not yet decided; beyond it the partition is held
+	CacheBytes  = 512 << 20 // key states of all partitions together, divided among them
+	recordBytes = 128       // what a fetched record costs over its bytes
+)
+
+// snapshotRows is how many rows of a key make a snapshot worth writing; fewer are loaded as fast.
+const snapshotRows = 1_000
+
+// cachePartition is the least that a partition's states may take, in bytes.
+const cachePartition = 16 << 20

@@ -1,0 +1,247 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"amends/internal/broker"
+	"amends/internal/engine"
+	"amends/internal/ledger"
+	"amends/internal/manifest"
+	"amends/internal/store"
+	"amends/internal/wire"
+)
+
+// phase is where a partition stands between two steps; doc.go draws them.
+type phase uint8
+
+const (
+	fetching phase = iota
+	deciding
+	committing
+	resolving
+	claiming
+)
+
+// Progress says what a step left to do: nothing before new records (Idle), nothing ever (Done), or the next step after
+// Wait, 0 for at once.
+type Progress struct {
+	Wait time.Duration
+	Idle bool
+	Done bool
+}
+
+// shared is what all partitions of a worker have in common.
+type shared struct {
+	store  Store
+	look   func(ctx context.Context) error // nil if the topic was the right one less than LookAge ago
+	clock  func() time.Time
+	log    *slog.Logger
+	ready  *readiness
+	cfg    *manifest.Config
+	cache  int64 // bytes of key states of one partition
+	wakeUp func()
+}
+
+// Partition turns the records of one owned partition into commits, one step at a time. Offer and Stop may be called
+// from any goroutine, everything else belongs to one.
+type Partition struct {
+	*shared
+	decoder *wire.Decoder
+	states  *engine.States
+	in      *inbox
+	stopped chan struct{}
+	records []wire.Decoded // taken from the inbox and not yet acknowledged
+	buffer  []wire.Decoded // the memory of records, used again
+	batch   ledger.Batch   // what is being committed
+	token   store.Token
+	began   time.Time // of the operation in progress; zero for none
+	at      engine.Position
+	next    ledger.Frontier // past records
+	last    error           // of the operation in progress
+	stop    sync.Once
+	id      ledger.Partition
+	tries   int // failed attempts of the operation
+	waits   int // waits for a service that is away
+	phase   phase
+}
+
+func newPartition(s *shared, id ledger.Partition, owned store.Owned, hold func(bool)) *Partition {
+	p := &Partition{shared: s, id: id, decoder: wire.NewDecoder(s.cfg), stopped: make(chan struct{}), in: newInbox(owned.Frontier, hold)}
+	p.own(owned)
+	return p
+}
+
+// own starts over from the row as read: nothing cached, nothing decided.
+func (p *Partition) own(o store.Owned) {
+	p.token, p.at = o.Token, engine.Position{Frontier: o.Frontier, Sequence: o.Sequence}
+	p.drop()
+	p.records, p.batch, p.phase = nil, ledger.Batch{}, fetching
+}
+
+// drop forgets every cached state: they are no longer known to be those of the committed frontier.
+func (p *Partition) drop() { p.states = engine.NewStates(p.cfg, p.id, p.cache) }
+
+// Offer hands the partition what a poll returned.
+func (p *Partition) Offer(f broker.Fetched) error { return p.in.offer(f) }
+
+// Stop makes the partition issue no further commit; the next step that would, or has nothing to do, is Done.
+func (p *Partition) Stop() { p.stop.Do(func() { close(p.stopped) }) }
+
+func (p *Partition) stopping() bool {
+	select {
+	case <-p.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Step does the next thing. An error ends the partition and the role; doc.go lists them.
+func (p *Partition) Step(ctx context.Context) (Progress, error) {
+	if p.stopping() && p.phase != resolving {
+		return Progress{Done: true}, nil
+	}
+	if p.began.IsZero() {
+		p.began = p.clock()
+	}
+	op, cancel := context.WithTimeout(ctx, min(OperationTimeout, max(RetryBudget-p.clock().Sub(p.began), time.Millisecond)))
+	defer cancel()
+	switch p.phase {
+	case deciding:
+		return p.decide(op)
+	case committing:
+		return p.commit(op)
+	case resolving:
+		return p.resolve(op)
+	case claiming:
+		return p.claim(op)
+	}
+	return p.fetch(), nil
+}
+
+// fetch takes the next records from the inbox and decodes them.
+func (p *Partition) fetch() Progress {
+	records, next, ok := p.in.take()
+	if !ok {
+		p.done()
+		return Progress{Idle: true}
+	}
+	if next <= p.at.Frontier {
+		return Progress{} // already below a frontier that moved further than this worker's last word
+	}
+	p.records, p.next = p.buffer[:0], next
+	for _, r := range records {
+		if ledger.Frontier(r.Offset) >= p.at.Frontier {
+			p.records = append(p.records, p.decoder.Decode(r))
+		}
+	}
+	p.buffer = p.records
+	p.phase = deciding
+	return Progress{}
+}
+
+// decide loads the states that the records need and turns them into a batch.
+func (p *Partition) decide(ctx context.Context) (Progress, error) {
+	if keys := p.states.Missing(p.records); len(keys) > 0 {
+		histories, err := p.store.Load(ctx, p.id, keys)
+		if err != nil {
+			return p.retry(fmt.Errorf("load keys of partition %d: %w", p.id, err))
+		}
+		for i := range histories {
+			h := &histories[i]
+			if err := p.states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions); err != nil {
+				return Progress{}, fmt.Errorf("restore key %q %q of partition %d: %w: %w", h.Key.Item, h.Key.Location, p.id, ErrIntegrity, err)
+			}
+		}
+	}
+	batch, err := engine.Step(p.states, p.at, p.records, p.next)
+	if err != nil {
+		p.drop()
+		if errors.Is(err, engine.ErrExhausted) {
+			return Progress{}, fmt.Errorf("decide partition %d from offset %d: %w: %w", p.id, p.at.Frontier, store.ErrExhausted, err)
+		}
+		return Progress{}, fmt.Errorf("decide partition %d from offset %d: %w: %w", p.id, p.at.Frontier, ErrIntegrity, err)
+	}
+	p.batch, p.phase = batch, committing
+	return Progress{}, nil
+}
+
+// commit sends the batch once, under a fresh look at the topic.
+func (p *Partition) commit(ctx context.Context) (Progress, error) {
+	if err := p.look(ctx); err != nil {
+		if stopsTopic(err) {
+			return Progress{}, fmt.Errorf("commit partition %d: %w", p.id, err)
+		}
+		return p.wait("broker", err), nil
+	}
+	sent := p.clock()
+	err := p.store.Commit(ctx, p.token, &p.batch)
+	p.attempt(p.clock().Sub(sent), err)
+	switch classify(err) {
+	case acknowledged:
+		return p.acknowledge(ctx)
+	case unknown:
+		p.drop()
+		p.last, p.phase = err, resolving
+		return Progress{}, nil
+	}
+	p.drop()
+	p.phase = deciding
+	return p.retry(fmt.Errorf("commit partition %d offsets %d..%d: %w", p.id, p.batch.Expected, p.batch.Next, err))
+}
+
+// acknowledge moves on after a commit that is known to be durable.
+func (p *Partition) acknowledge(ctx context.Context) (Progress, error) {
+	p.at = engine.Position{Frontier: p.batch.Next, Sequence: p.batch.NextSequence}
+	p.records = p.records[len(p.batch.Decisions):]
+	p.batch = ledger.Batch{}
+	p.phase = fetching
+	if p.at.Frontier < p.next {
+		p.phase = deciding // the engine ended the batch early
+	} else {
+		p.records = nil
+	}
+	p.done()
+	return p.save(ctx)
+}
+
+// save writes the snapshots that are due: an accelerator, so a failure other than a lost ownership costs nothing.
+func (p *Partition) save(ctx context.Context) (Progress, error) {
+	due := p.states.Snapshots(snapshotRows)
+	if len(due) == 0 {
+		return Progress{}, nil
+	}
+	snapshots := make([]store.KeySnapshot, len(due))
+	for i, s := range due {
+		snapshots[i] = store.KeySnapshot{KeyID: s.KeyID, State: s.State, Rows: s.Rows, Frontier: p.at.Frontier}
+	}
+	err := p.store.SaveSnapshots(ctx, p.token, p.id, p.at.Frontier, snapshots)
+	switch classify(err) {
+	case acknowledged:
+		return Progress{}, nil
+	case fenced:
+		return Progress{}, fmt.Errorf("save snapshots of partition %d: %w", p.id, err)
+	}
+	p.log.Warn("snapshots not saved", "namespace", p.cfg.Namespace, "partition", p.id, "keys", len(snapshots), "error", err)
+	return Progress{}, nil
+}
+
+// attempt writes the one line of each commit that was tried.
+func (p *Partition) attempt(elapsed time.Duration, err error) {
+	at, result := slog.LevelInfo, outcomeNames[classify(err)]
+	attrs := []slog.Attr{
+		slog.String("namespace", p.cfg.Namespace), slog.Int("partition", int(p.id)),
+		slog.Int64("first_offset", int64(p.batch.Expected)), slog.Int64("next_offset", int64(p.batch.Next)),
+		slog.Int("records", len(p.batch.Decisions)), slog.Int64("outputs", int64(p.batch.NextSequence-p.batch.FirstSequence)),
+		slog.Int64("epoch", int64(p.token.Epoch)), slog.Int64("storage_call_elapsed_ns", elapsed.Nanoseconds()), slog.String("outcome", result),
+	}
+	if err != nil {
+		at, attrs = slog.LevelWarn, append(attrs, slog.String("error", err.Error()))
+	}
+	p.log.LogAttrs(context.Background(), at, "commit attempt", attrs...)
+}

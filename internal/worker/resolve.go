@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"amends/internal/ledger"
+	"amends/internal/store"
+)
+
+// resolve reads the row under its lock and says what an unknown commit did (S12).
+func (p *Partition) resolve(ctx context.Context) (Progress, error) {
+	owned, err := p.store.Observe(ctx, p.id)
+	if err != nil {
+		return p.unresolved(err)
+	}
+	same := owned.Token.Epoch == p.token.Epoch && owned.Token.Nonce == p.token.Nonce
+	switch {
+	case owned.Token.Server != p.token.Server: // a promotion, which may have lost this claim too: only a new claim can tell
+		p.log.Warn("the database server is another one", "namespace", p.cfg.Namespace, "partition", p.id, "was", p.token.Server, "is", owned.Token.Server)
+		p.phase = claiming
+		return Progress{}, nil
+	case !same:
+		return Progress{}, fmt.Errorf("resolve commit of partition %d: epoch %d is installed, not %d: %w", p.id, owned.Token.Epoch, p.token.Epoch, store.ErrFence)
+	case owned.Frontier == p.batch.Next && owned.Sequence == p.batch.NextSequence:
+		p.log.Info("unknown commit resolved: committed", "namespace", p.cfg.Namespace, "partition", p.id, "next_offset", p.batch.Next)
+		return p.acknowledge(ctx)
+	case owned.Frontier == p.batch.Expected && owned.Sequence == p.batch.FirstSequence:
+		p.log.Info("unknown commit resolved: not committed", "namespace", p.cfg.Namespace, "partition", p.id, "next_offset", p.batch.Next)
+		p.phase = committing // the same bytes
+		return p.failed(fmt.Errorf("commit partition %d offsets %d..%d: %w", p.id, p.batch.Expected, p.batch.Next, p.last))
+	}
+	return Progress{}, fmt.Errorf("resolve commit of partition %d: frontier %d sequence %d are neither those before (%d, %d) nor after (%d, %d): %w", p.id,
+		owned.Frontier, owned.Sequence, p.batch.Expected, p.batch.FirstSequence, p.batch.Next, p.batch.NextSequence, ErrIntegrity)
+}
+
+// unresolved handles a row that cannot be read: until the budget ends while the service is away, three times otherwise.
+func (p *Partition) unresolved(err error) (Progress, error) {
+	kind := classify(err)
+	if kind == terminal {
+		return Progress{}, fmt.Errorf("resolve commit of partition %d: %w", p.id, err)
+	}
+	if kind == moved {
+		p.phase = claiming
+		return Progress{}, nil
+	}
+	if kind != away {
+		p.tries++
+	}
+	if p.tries >= MaxAttempts || p.clock().Sub(p.began) >= RetryBudget {
+		return Progress{}, fmt.Errorf("resolve commit of partition %d offsets %d..%d: %w: %w; the commit: %w", p.id, p.batch.Expected, p.batch.Next, ErrUnresolved, err, unwrapped{p.last})
+	}
+	p.ready.set("database", err)
+	return Progress{Wait: p.backoff()}, nil
+}
+
+// unwrapped shows an error without being it: an unresolved commit is no longer one to resolve.
+type unwrapped struct{ err error }
+
+func (u unwrapped) Error() string { return u.err.Error() }
+
+// claim installs a new epoch after the server became another one; the caller's assignment still stands, as Revoked
+// waits for this step.
+func (p *Partition) claim(ctx context.Context) (Progress, error) {
+	owned, err := p.store.Claim(ctx, p.id)
+	if err != nil {
+		if kind := classify(err); kind == unknown || kind == moved {
+			return p.failed(fmt.Errorf("claim partition %d: %w", p.id, err)) // a fresh claim; an extra epoch is harmless
+		}
+		return p.retry(fmt.Errorf("claim partition %d: %w", p.id, err))
+	}
+	p.log.Info("partition claimed again", "namespace", p.cfg.Namespace, "partition", p.id, "epoch", owned.Token.Epoch, "frontier", owned.Frontier)
+	p.own(owned)
+	p.done()
+	p.in.restart(owned.Frontier)
+	p.wakeUp()
+	return Progress{}, nil
+}
+
+// retry decides what follows an error of a call that changed nothing.
+func (p *Partition) retry(err error) (Progress, error) {
+	switch classify(err) {
+	case away:
+		return p.wait("database", err), nil
+	case moved:
+		p.drop()
+		p.phase = claiming
+		return Progress{}, nil
+	case fenced, terminal:
+		return Progress{}, err
+	}
+	return p.failed(err)
+}
+
+// failed counts a definite failure: at most three attempts within the budget (S12).
+func (p *Partition) failed(err error) (Progress, error) {
+	p.tries++
+	p.last = err
+	if p.tries >= MaxAttempts || p.clock().Sub(p.began) >= RetryBudget {
+		if errors.Is(err, store.ErrCommitUnknown) {
+			err = unwrapped{err} // it was resolved: not committed
+		}
+		return Progress{}, fmt.Errorf("%w after %d attempts: %w", ErrRetries, p.tries, err)
+	}
+	p.log.Warn("operation failed, trying again", "namespace", p.cfg.Namespace, "partition", p.id, "attempt", p.tries, "error", err)
+	return Progress{Wait: p.backoff()}, nil
+}
+
+func (p *Partition) backoff() time.Duration {
+	if p.tries > 1 {
+		return SecondWait
+	}
+	return FirstWait
+}
+
+// wait lets a service that is away come back: nothing was sent, so no attempt is counted and the budget starts anew.
+func (p *Partition) wait(service string, err error) Progress {
+	p.ready.set(service, err)
+	p.waits++
+	p.tries, p.began = 0, time.Time{}
+	return Progress{Wait: min(FirstWait<<min(p.waits-1, 4), awayWait)}
+}
+
+// done ends an operation: what it needed is there.
+func (p *Partition) done() {
+	if p.waits > 0 || p.tries > 0 {
+		p.ready.set("database", nil)
+		p.ready.set("broker", nil)
+	}
+	p.tries, p.waits, p.began, p.last = 0, 0, time.Time{}, nil
+}
+
+// Frontier returns the position after the last acknowledged commit.
+func (p *Partition) Frontier() ledger.Frontier { return p.at.Frontier }
