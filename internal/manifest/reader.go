@@ -76,7 +76,7 @@ func (r *reader) object(path string, members []member) *Error {
 	}
 	for i, m := range members {
 		if !seen[i] && !m.optional {
-			return r.refuse(join(path, m.name), "missing", "it is required")
+			return r.refuse(join(path, m.name), "missing", "")
 		}
 	}
 	return nil
