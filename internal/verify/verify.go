@@ -151,6 +151,8 @@ func (r *run) verify(ctx, budget context.Context) error {
 	if _, err := r.identity(budget); err != nil {
 		return err
 	}
+	late, cancel := context.WithTimeout(ctx, r.Timeout+grace)
+	defer cancel()
 	complete := true
 	if !r.Live {
 		guard, err := r.takeGuard(budget)
@@ -161,7 +163,7 @@ func (r *run) verify(ctx, budget context.Context) error {
 			defer release(ctx, guard)
 		}
 	}
-	source, err := r.identity(budget)
+	source, err := r.identity(late)
 	if err != nil {
 		return err
 	}
@@ -176,8 +178,6 @@ func (r *run) verify(ctx, budget context.Context) error {
 			return err
 		}
 	}
-	late, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
 	if !complete {
 		if err := r.incomplete(late); err != nil {
 			return err
