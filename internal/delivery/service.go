@@ -1,0 +1,262 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"amends/internal/broker"
+	"amends/internal/ledger"
+	"amends/internal/store"
+)
+
+// Leases gives the right to work on a partition (lease.Keeper). Hold waits for the lease, runs work under it and ends the
+// context of work when the lease is lost.
+type Leases interface {
+	Hold(ctx context.Context, role store.Role, p ledger.Partition, work func(context.Context, store.Lease) error) error
+}
+
+// Phase is what a partition of a service is doing.
+type Phase string
+
+// The phases.
+const (
+	Standby Phase = "standby" // another process holds the lease, or it is not taken yet
+	Running Phase = "running"
+	Waiting Phase = "waiting" // for what Detail names; by itself
+	Stopped Phase = "stopped" // by a protocol violation, durably
+)
+
+// State is a partition of a service as seen from outside.
+type State struct {
+	Phase     Phase
+	Detail    string
+	Outputs   int64 // published or applied by this process
+	Partition ledger.Partition
+}
+
+// Service runs one role over all partitions of a namespace.
+type Service struct {
+	topic   Topic
+	leases  Leases
+	log     *slog.Logger
+	stepper func(store.Lease) Stepper
+	wake    *Signal
+	role    store.Role
+
+	mu     sync.Mutex // a leaf; guards states
+	states []State
+}
+
+// NewRelay returns the relay of a namespace. wake, which may be nil, shortens its wait for the worker's commits.
+func NewRelay(o RelayOptions, leases Leases, wake *Signal) *Service {
+	o = o.withDefaults()
+	return newService(store.Relay, o.Topic, leases, o.Logger, wake, func(l store.Lease) Stepper { return NewRelayStepper(o, l) })
+}
+
+// NewView returns the view of a namespace.
+func NewView(o ViewOptions, leases Leases) *Service {
+	o = o.withDefaults()
+	return newService(store.View, o.Topic, leases, o.Logger, nil, func(l store.Lease) Stepper { return NewViewStepper(o, l) })
+}
+
+func newService(role store.Role, t Topic, leases Leases, log *slog.Logger, wake *Signal, stepper func(store.Lease) Stepper) *Service {
+	s := &Service{topic: t, leases: leases, log: log.With("role", role), stepper: stepper, wake: wake, role: role}
+	s.states = make([]State, t.Partitions)
+	for p := range s.states {
+		s.states[p] = State{Partition: ledger.Partition(p), Phase: Standby}
+	}
+	return s
+}
+
+// States returns the partitions in order.
+func (s *Service) States() []State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.states)
+}
+
+// Run works until ctx ends, which is no error, or until something ends the role: the first error, or for a view whose
+// partitions are all stopped a *StoppedError. It returns after everything it started has ended.
+func (s *Service) Run(ctx context.Context) error {
+	inner, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if err := s.patient(inner, func() error { return s.topic.check(inner) }); err != nil {
+		return s.end(ctx, err)
+	}
+	var wg sync.WaitGroup
+	var once sync.Mutex // guards stopped
+	stopped := 0
+	for p := range ledger.Partition(s.topic.Partitions) {
+		wg.Go(func() {
+			err := s.partition(inner, p)
+			var stop *StoppedError
+			if !errors.As(err, &stop) {
+				fail(err)
+				return
+			}
+			once.Lock()
+			defer once.Unlock()
+			if stopped++; stopped == int(s.topic.Partitions) {
+				fail(err)
+			}
+		})
+	}
+	wg.Go(func() { fail(s.watch(inner)) })
+	wg.Wait()
+	return s.end(ctx, context.Cause(inner))
+}
+
+// end turns the cause of the end into Run's result.
+func (s *Service) end(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+		return nil
+	}
+	return fmt.Errorf("run %s: %w", s.role, err)
+}
+
+// watch looks at the output topic's identity and settings until they are wrong or ctx ends.
+func (s *Service) watch(ctx context.Context) error {
+	for {
+		if err := wait(ctx, checkEvery); err != nil {
+			return err
+		}
+		if err := s.patient(ctx, func() error { return s.topic.check(ctx) }); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Service) partition(ctx context.Context, p ledger.Partition) error {
+	err := s.leases.Hold(ctx, s.role, p, func(ctx context.Context, l store.Lease) error {
+		s.log.Info("partition taken", "partition", p, "term", l.Term)
+		s.set(p, Running, "", 0)
+		st := s.stepper(l)
+		defer st.Close()
+		defer s.set(p, Standby, "", 0)
+		return s.drive(ctx, p, st)
+	})
+	var stop *StoppedError
+	if errors.As(err, &stop) {
+		s.set(p, Stopped, stop.Error(), 0)
+		s.log.Error("partition stopped", "partition", p, "cause", err)
+	}
+	return err
+}
+
+// drive steps until ctx ends or an error is not one to wait for.
+func (s *Service) drive(ctx context.Context, p ledger.Partition, st Stepper) error {
+	idle, outage := pause{first: idleFirst, most: idleMost}, outage{}
+	for ctx.Err() == nil {
+		pr, err := st.Step(ctx)
+		why := pr.Waiting
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !outage.passes(err):
+			return err
+		case err != nil:
+			why = err.Error()
+		}
+		if why != "" {
+			s.outage(p, &outage, why)
+			if err := wait(ctx, outage.pause.next()); err != nil {
+				return err
+			}
+			continue
+		}
+		if outage.since != (time.Time{}) {
+			s.log.Info("going on", "partition", p, "after", time.Since(outage.since))
+			outage.reset()
+		}
+		s.set(p, Running, "", pr.Outputs)
+		if !pr.Idle {
+			idle.reset()
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.wake.channel(p):
+			idle.reset()
+		case <-time.After(idle.next()):
+		}
+	}
+	return ctx.Err()
+}
+
+// outage notes that a partition waits, and says so once.
+func (s *Service) outage(p ledger.Partition, o *outage, why string) {
+	if o.since == (time.Time{}) {
+		o.since = time.Now()
+		s.log.Warn("waiting", "partition", p, "cause", why)
+	}
+	s.set(p, Waiting, why, 0)
+}
+
+func (s *Service) set(p ledger.Partition, phase Phase, detail string, outputs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &s.states[p]
+	st.Phase, st.Detail = phase, detail
+	st.Outputs += int64(outputs)
+}
+
+// patient calls f until it succeeds, fails for good, or ctx ends; it waits for services that are away.
+func (s *Service) patient(ctx context.Context, f func() error) error {
+	o := outage{}
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil || !o.passes(err) {
+			return err
+		}
+		if o.since == (time.Time{}) {
+			o.since = time.Now()
+			s.log.Warn("waiting", "cause", err)
+		}
+		if err := wait(ctx, o.pause.next()); err != nil {
+			return err
+		}
+	}
+}
+
+// outage is a time in which a service was away.
+type outage struct {
+	since   time.Time
+	missing time.Time // since when the topic is not there
+	pause   pause
+}
+
+func (o *outage) reset() { *o = outage{} }
+
+// passes reports whether err is one to wait for. A topic may be missing for a moment while brokers start.
+func (o *outage) passes(err error) bool {
+	if o.pause.first == 0 {
+		o.pause = pause{first: awayFirst, most: awayMost}
+	}
+	if !errors.Is(err, broker.ErrNoTopic) {
+		o.missing = time.Time{}
+		return away(err)
+	}
+	if o.missing == (time.Time{}) {
+		o.missing = time.Now()
+	}
+	return time.Since(o.missing) < missingTopic
+}
+
+// pause grows by a quarter from first to most.
+type pause struct{ first, most, now time.Duration }
+
+func (p *pause) next() time.Duration {
+	if p.now == 0 {
+		p.now = p.first
+	} else {
+		p.now = min(p.now+p.now/4, p.most)
+	}
+	return p.now
+}
+
+func (p *pause) reset() { p.now = 0 }

@@ -1,0 +1,97 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"amends/internal/store"
+)
+
+// terminal are the store's errors that another attempt cannot mend, or that are the caller's to handle.
+var terminal = [...]error{store.ErrFence, store.ErrServerChanged, store.ErrUnavailable, store.ErrProtocol, store.ErrExhausted, store.ErrIntegrity,
+	store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace, store.ErrConfig, store.ErrBinding, ErrUnresolved}
+
+// settle writes once, whatever happens to the replies (S12). After an unknown outcome done reads durable state and says
+// whether the write is in it; only if it is not, write is tried again. At most three attempts within one budget.
+func settle(ctx context.Context, write func(context.Context) error, done func(context.Context) (bool, error)) error {
+	op, cancel := context.WithTimeout(ctx, operationBudget)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := write(op)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, store.ErrCommitUnknown) {
+			written, e := observe(op, done)
+			if e != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return fmt.Errorf("%w, after: %w", e, err)
+			}
+			if written {
+				return nil
+			}
+		} else if !retriable(ctx, err) {
+			return err
+		}
+		if attempt == operationAttempts {
+			return fmt.Errorf("given up after %d attempts: %w", attempt, err)
+		}
+		if e := wait(op, retryWait<<(attempt-1)); e != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("given up after %s: %w", operationBudget, err)
+		}
+	}
+}
+
+// observe reads until it knows: ErrUnresolved when the budget ends first.
+func observe(ctx context.Context, done func(context.Context) (bool, error)) (bool, error) {
+	for pause := retryWait; ; pause = 2 * retryWait {
+		written, err := done(ctx)
+		if err == nil {
+			return written, nil
+		}
+		if !errors.Is(err, store.ErrUnavailable) && !retriable(ctx, err) && ctx.Err() == nil {
+			return false, err
+		}
+		if wait(ctx, pause) != nil {
+			return false, fmt.Errorf("%w: %w", ErrUnresolved, err)
+		}
+	}
+}
+
+func retriable(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	for _, t := range terminal {
+		if errors.Is(err, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// wait sleeps for d: ctx's error when it ends first.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// drained returns a context that outlives ctx by the drain timeout: what was sent may still be answered.
+func drained(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(drainTimeout, cancel) })
+	return inner, func() { stop(); cancel() }
+}

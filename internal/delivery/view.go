@@ -1,0 +1,218 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"amends/internal/ledger"
+	"amends/internal/manifest"
+	"amends/internal/store"
+	"amends/internal/view"
+)
+
+// ViewOptions say what a view materializes and from where. Zero limits are the defaults of this package.
+type ViewOptions struct {
+	Config *manifest.Config
+	Store  ViewStore
+	Topic  Topic
+	Logger *slog.Logger
+	// PageOutputs bounds a page; one repair may exceed it.
+	PageOutputs int
+}
+
+func (o ViewOptions) withDefaults() ViewOptions {
+	if o.PageOutputs == 0 {
+		o.PageOutputs = ViewPageOutputs
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// ViewStepper materializes one partition under one lease: whole repairs, each page one transaction (S9).
+type ViewStepper struct {
+	opts    ViewOptions
+	lease   store.Lease
+	reader  Reader
+	decider *view.Decider
+	changes []store.ViewChange
+	refused bool // the store refused the page, and it was decided again on its rows
+}
+
+var _ Stepper = (*ViewStepper)(nil)
+
+// NewViewStepper returns the view of the lease's partition. It reads nothing before the first Step.
+func NewViewStepper(o ViewOptions, l store.Lease) *ViewStepper {
+	return &ViewStepper{opts: o.withDefaults(), lease: l}
+}
+
+// Step reads records, or loads rows, or commits one page. A partition that is stopped returns a *StoppedError.
+func (s *ViewStepper) Step(ctx context.Context) (Progress, error) {
+	pr, err := s.step(ctx)
+	if err != nil {
+		return pr, fmt.Errorf("view partition %d: %w", s.lease.Partition, err)
+	}
+	return pr, nil
+}
+
+func (s *ViewStepper) step(ctx context.Context) (Progress, error) {
+	if s.decider == nil {
+		if err := s.open(ctx); err != nil {
+			return Progress{}, err
+		}
+	}
+	demand := s.decider.Decide()
+	if demand == view.NeedRows {
+		return Progress{}, s.load(ctx)
+	}
+	if pg := s.decider.Page(); !pg.Empty() {
+		return s.commit(ctx, pg)
+	}
+	return s.read(ctx)
+}
+
+// open begins at the stored position. The reader refuses one beyond the broker's end.
+func (s *ViewStepper) open(ctx context.Context) error {
+	p := s.lease.Partition
+	pos, err := s.opts.Store.ViewPosition(ctx, p)
+	if err != nil {
+		return err
+	}
+	if pos.Stopped {
+		return &StoppedError{Partition: p, Offset: ledger.Offset(pos.Output)}
+	}
+	if pos.Term != s.lease.Term || pos.Nonce != s.lease.Nonce {
+		return fmt.Errorf("the position has term %d, the lease %d: %w", pos.Term, s.lease.Term, store.ErrFence)
+	}
+	r, err := s.opts.Topic.NewReader()
+	if err != nil {
+		return err
+	}
+	if err := r.Seek(ctx, p, pos.Output); err != nil {
+		r.Close()
+		return err
+	}
+	s.reader = r
+	s.decider = view.New(s.opts.Config, p, view.Position{Output: pos.Output, Sequence: pos.Sequence, Cause: pos.Cause}, s.opts.PageOutputs)
+	return nil
+}
+
+// read waits for records. When none come, an incomplete repair that rests on assumptions is checked.
+func (s *ViewStepper) read(ctx context.Context) (Progress, error) {
+	op, cancel := context.WithTimeout(ctx, pollWait)
+	defer cancel()
+	fetched, err := s.reader.Poll(op)
+	n := 0
+	for _, f := range fetched {
+		if f.Partition == s.lease.Partition {
+			s.decider.Read(f.Records, f.Next)
+			n += len(f.Records)
+		}
+	}
+	switch {
+	case len(fetched) > 0 && (err == nil || away(err)):
+		return Progress{}, nil
+	case err == nil, errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		if s.decider.Pending() > 0 && s.decider.Assumed() {
+			s.decider.Exact()
+		}
+		return Progress{}, nil
+	}
+	return Progress{}, err
+}
+
+// load gives the decider the rows that it asks for.
+func (s *ViewStepper) load(ctx context.Context) error {
+	ids := s.decider.Missing()
+	stored, err := s.opts.Store.ViewRows(ctx, s.lease.Partition, ids)
+	if err != nil {
+		return err
+	}
+	rows := make(map[ledger.OutputID]view.Row, len(stored))
+	for id, r := range stored {
+		rows[id] = view.Row{Version: r.Version, Digest: r.Digest}
+	}
+	s.decider.Supply(ids, rows)
+	return nil
+}
+
+// commit applies a page. A store that refuses its versions makes the decider look at the rows, once.
+func (s *ViewStepper) commit(ctx context.Context, pg view.Page) (Progress, error) {
+	in := s.input(pg)
+	err := settle(ctx,
+		func(ctx context.Context) error { return s.opts.Store.ApplyViewInput(ctx, s.lease, in) },
+		func(ctx context.Context) (bool, error) { return s.written(ctx, in) })
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrProtocol) && !s.refused:
+		s.refused = true
+		s.decider.Exact()
+		return Progress{}, nil
+	case errors.Is(err, store.ErrProtocol):
+		return Progress{}, fmt.Errorf("page refused that was decided on its rows: %w: %w", store.ErrIntegrity, err)
+	default:
+		return Progress{}, err
+	}
+	s.refused = false
+	applied := int(pg.Next.Sequence - pg.Before.Sequence)
+	if v := pg.Stop; v != nil {
+		s.opts.Logger.Error("protocol violation: the partition is stopped", "partition", s.lease.Partition, "offset", v.Offset, "reason", v.String())
+		return Progress{Outputs: applied}, &StoppedError{Partition: s.lease.Partition, Offset: v.Offset, Reason: v.String()}
+	}
+	s.decider.Committed()
+	return Progress{Outputs: applied}, nil
+}
+
+// written reads the position after an unknown commit: before or after the page; anything else is not for this process.
+func (s *ViewStepper) written(ctx context.Context, in *store.ViewPage) (bool, error) {
+	pos, err := s.opts.Store.ViewPosition(ctx, s.lease.Partition)
+	if err != nil {
+		return false, err
+	}
+	switch pos {
+	case in.Next:
+		return true, nil
+	case in.Before:
+		return false, nil
+	}
+	if pos.Term != s.lease.Term || pos.Nonce != s.lease.Nonce {
+		return false, fmt.Errorf("the position has term %d, the lease %d: %w", pos.Term, s.lease.Term, store.ErrFence)
+	}
+	return false, fmt.Errorf("position %+v is neither before nor after the page, %+v to %+v: %w", pos, in.Before, in.Next, store.ErrIntegrity)
+}
+
+// input writes a page in the store's terms. Its memory is used again for the next.
+func (s *ViewStepper) input(pg view.Page) *store.ViewPage {
+	s.changes = s.changes[:0]
+	for i := range pg.Changes {
+		c := &pg.Changes[i]
+		e := c.Envelope
+		s.changes = append(s.changes, store.ViewChange{Before: c.Before, Row: store.ViewRow{
+			ID: e.Output, Status: e.Status,
+			Cause:    store.Cause{TxnID: e.Cause.TxnID, Offset: e.Cause.Offset, Revision: e.Cause.Revision, Partition: e.Cause.Partition},
+			Sequence: e.Sequence, Version: e.Version, Close: e.Close, Previous: e.Previous, Threshold: e.Threshold,
+			Digest: c.Digest, Index: int32(e.Index), Count: int32(e.Count), Present: e.Present,
+		}})
+	}
+	in := &store.ViewPage{Partition: s.lease.Partition, Changes: s.changes, Before: s.position(pg.Before), Next: s.position(pg.Next)}
+	if v := pg.Stop; v != nil {
+		in.Stop = &store.Violation{Partition: s.lease.Partition, Offset: v.Offset, Reason: v.String(), Key: v.Key, Value: v.Value}
+		in.Next.Stopped = true
+	}
+	return in
+}
+
+func (s *ViewStepper) position(p view.Position) store.ViewPosition {
+	return store.ViewPosition{Term: s.lease.Term, Nonce: s.lease.Nonce, Output: p.Output, Sequence: p.Sequence, Cause: p.Cause}
+}
+
+// Close closes the reader. What was read and not committed is read again.
+func (s *ViewStepper) Close() {
+	if s.reader != nil {
+		s.reader.Close()
+	}
+	*s = ViewStepper{opts: s.opts, lease: s.lease}
+}

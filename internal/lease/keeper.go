@@ -1,0 +1,228 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"amends/internal/ledger"
+	"amends/internal/store"
+)
+
+// Defaults of Options.
+const (
+	TTL   = 3 * time.Second
+	Renew = time.Second
+	Retry = 500 * time.Millisecond
+)
+
+// releaseTimeout bounds giving a lease up; one that is not given up expires.
+const releaseTimeout = 3 * time.Second
+
+// Store is where leases are kept. Its clock alone decides expiry.
+type Store interface {
+	AcquireService(ctx context.Context, role store.Role, p ledger.Partition, holder string, ttl time.Duration) (store.Lease, error)
+	RenewServices(ctx context.Context, holder string, leases []store.Lease, ttl time.Duration) ([]store.Lease, error)
+	ReleaseService(ctx context.Context, l store.Lease) error
+}
+
+// Options of a Keeper; zero durations are the defaults.
+type Options struct {
+	// Server identifies the database server, to tell a lease lost to another holder from one lost with a promotion,
+	// which is taken again (S12). Nil: every loss is the former.
+	Server func(context.Context) (store.Server, error)
+	// Logger receives takeovers, waits and losses; nil discards them.
+	Logger *slog.Logger
+	// TTL is how long a lease outlives its last renewal, Renew the time between renewals, Retry between attempts to acquire.
+	TTL   time.Duration
+	Renew time.Duration
+	Retry time.Duration
+	// NoStandby fails with store.ErrServiceBusy instead of waiting for another's lease.
+	NoStandby bool
+}
+
+// Keeper holds the leases of one process under one holder name. It is safe for concurrent use.
+type Keeper struct {
+	st     Store
+	holder string
+	opts   Options
+
+	mu   sync.Mutex // a leaf: nothing is called while it is held
+	held map[*holding]struct{}
+	stop context.CancelFunc // of the renewal loop, nil while nothing is held
+	done chan struct{}
+}
+
+type holding struct {
+	lease store.Lease
+	lose  context.CancelCauseFunc
+}
+
+// New returns a Keeper. holder names this process for ever: no other process may use it.
+func New(st Store, holder string, o Options) *Keeper {
+	for _, d := range []struct {
+		field *time.Duration
+		or    time.Duration
+	}{{&o.TTL, TTL}, {&o.Renew, Renew}, {&o.Retry, Retry}} {
+		if *d.field == 0 {
+			*d.field = d.or
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Keeper{st: st, holder: holder, opts: o, held: map[*holding]struct{}{}}
+}
+
+// Hold acquires the lease of a role and partition, waiting for it as a standby, and runs work under it. The context of
+// work ends when the lease is lost. It returns what work returned, or store.ErrFence if the lease was lost, or
+// store.ErrServiceBusy with NoStandby. While the database is away it waits. It returns ctx's error when ctx ends first.
+func (k *Keeper) Hold(ctx context.Context, role store.Role, p ledger.Partition, work func(context.Context, store.Lease) error) error {
+	for {
+		l, err := k.acquire(ctx, role, p)
+		if err != nil {
+			return err
+		}
+		server, known := k.server(ctx)
+		err = k.run(ctx, l, work)
+		if !errors.Is(err, store.ErrFence) && !errors.Is(err, store.ErrServerChanged) || ctx.Err() != nil {
+			return err
+		}
+		now, still := k.server(ctx)
+		if !errors.Is(err, store.ErrServerChanged) && (!known || !still || now == server) {
+			return err
+		}
+		k.opts.Logger.Warn("the database server is another one: taking the lease again", "role", role, "partition", p)
+	}
+}
+
+func (k *Keeper) server(ctx context.Context) (store.Server, bool) {
+	if k.opts.Server == nil {
+		return store.Server{}, false
+	}
+	s, err := k.opts.Server(ctx)
+	return s, err == nil
+}
+
+// acquire tries until it has the lease. A lost reply needs no look: the next attempt installs a new nonce (S12).
+func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partition) (store.Lease, error) {
+	log := k.opts.Logger.With("role", role, "partition", p)
+	waiting := ""
+	for {
+		l, err := k.st.AcquireService(ctx, role, p, k.holder, k.opts.TTL)
+		why := ""
+		switch {
+		case err == nil:
+			log.Debug("lease acquired", "term", l.Term)
+			return l, nil
+		case ctx.Err() != nil:
+			return store.Lease{}, ctx.Err()
+		case errors.Is(err, store.ErrServiceBusy) && !k.opts.NoStandby:
+			why = "standby"
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown), errors.Is(err, store.ErrServerChanged):
+			why = "database"
+		default:
+			return store.Lease{}, fmt.Errorf("acquire %s lease of partition %d: %w", role, p, err)
+		}
+		if why != waiting {
+			waiting = why
+			log.Info("waiting for the lease", "cause", err)
+		}
+		if err := wait(ctx, k.opts.Retry); err != nil {
+			return store.Lease{}, err
+		}
+	}
+}
+
+// run renews l while work runs under it, and gives it up after.
+func (k *Keeper) run(ctx context.Context, l store.Lease, work func(context.Context, store.Lease) error) error {
+	inner, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	h := &holding{lease: l, lose: lose}
+	k.add(h)
+	err := work(inner, l)
+	k.remove(h)
+	if cause := context.Cause(inner); ctx.Err() == nil && inner.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = cause
+	}
+	if errors.Is(err, store.ErrFence) {
+		return err // nothing of it is left to give up
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if e := k.st.ReleaseService(release, l); e != nil {
+		k.opts.Logger.Warn("the lease was not given up; it expires", "role", l.Role, "partition", l.Partition, "cause", e)
+	}
+	return err
+}
+
+func (k *Keeper) add(h *holding) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held[h] = struct{}{}
+	if k.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	k.stop, k.done = stop, done
+	go func() {
+		defer close(done)
+		k.renew(ctx)
+	}()
+}
+
+func (k *Keeper) remove(h *holding) {
+	k.mu.Lock()
+	delete(k.held, h)
+	var done chan struct{}
+	if len(k.held) == 0 {
+		k.stop()
+		k.stop, done = nil, k.done
+	}
+	k.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// renew is the one renewal loop of the process; it ends with the last lease.
+func (k *Keeper) renew(ctx context.Context) {
+	for wait(ctx, k.opts.Renew) == nil {
+		k.mu.Lock()
+		byTerm := make(map[store.Lease]*holding, len(k.held))
+		leases := make([]store.Lease, 0, len(k.held))
+		for h := range k.held {
+			byTerm[h.lease] = h
+			leases = append(leases, h.lease)
+		}
+		k.mu.Unlock()
+		op, cancel := context.WithTimeout(ctx, k.opts.TTL)
+		lost, err := k.st.RenewServices(op, k.holder, leases, k.opts.TTL)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			k.opts.Logger.Warn("leases not renewed", "cause", err)
+		}
+		for _, l := range lost {
+			if h := byTerm[l]; h != nil {
+				k.opts.Logger.Warn("lease lost", "role", l.Role, "partition", l.Partition, "term", l.Term)
+				h.lose(fmt.Errorf("the %s lease of partition %d, term %d: %w", l.Role, l.Partition, l.Term, store.ErrFence))
+			}
+		}
+	}
+}
+
+// wait sleeps for d: ctx's error when it ends first.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
