@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -64,12 +63,7 @@ func (b *Broker) start(ctx context.Context, o *BrokerOptions) error {
 		return err
 	}
 	file := filepath.Join(b.dir, portName)
-	want, fixed := brokerPort, false
-	if raw, err := os.ReadFile(file); err == nil {
-		if n, err := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil && n > 0 && n <= 65535 {
-			want = n
-		}
-	}
+	want, fixed := rememberedPort(file, brokerPort), false
 	if o.Port != 0 {
 		want, fixed = o.Port, true
 	}

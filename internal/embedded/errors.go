@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -78,6 +80,19 @@ func choosePort(want int, fixed bool, flag string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("find port: none of %d ports from %d is free on 127.0.0.1; name one with %s", portSpan, want, flag)
+}
+
+// rememberedPort is the port in a file, or the other one.
+func rememberedPort(file string, otherwise int) int {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return otherwise
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil || port < 1 || port > 65535 {
+		return otherwise
+	}
+	return port
 }
 
 func portFree(port int) (bool, error) {

@@ -151,12 +151,7 @@ func (p *Postgres) choosePort(o *PostgresOptions) (err error) {
 	case o.AnyPort && p.port == 0:
 		p.port, err = kernelPort()
 	default:
-		want := postgresPort
-		if raw, read := os.ReadFile(file); read == nil {
-			if n, parsed := strconv.Atoi(strings.TrimSpace(string(raw))); parsed == nil && n > 0 && n <= 65535 {
-				want = n
-			}
-		}
+		want := rememberedPort(file, postgresPort)
 		p.port, err = choosePort(want, false, "-postgres-port")
 		if err == nil && p.port != want {
 			tell(o.Progress, fmt.Sprintf("port %d is in use: PostgreSQL listens on %d", want, p.port))

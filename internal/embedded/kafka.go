@@ -1,0 +1,210 @@
+package embedded
+
+import (
+	"context"
+	_ "embed" // the configuration beside this file
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// KafkaVersion is the Apache Kafka that StartKafka runs.
+const KafkaVersion = "4.4.0"
+
+const (
+	kafkaReadyTimeout = 90 * time.Second // on a busy machine; 2 to 5 s otherwise
+	kafkaStopTimeout  = 30 * time.Second
+	kafkaLogName      = "kafka.log"
+)
+
+//go:embed kafka/server.properties
+var kafkaProperties string
+
+//go:embed kafka/log4j2.xml
+var kafkaLogging []byte
+
+// KafkaOptions say how to run Apache Kafka. The zero value of all but Dir will do.
+type KafkaOptions struct {
+	Dir      string       // holds the logs, ports and configuration; made when absent
+	CacheDir string       // where Kafka's programs are kept; default: amends under the user's cache directory
+	Progress func(string) // told what takes long or differs from what was expected; may be nil
+	Port     int          // 1..65535: this one or *PortError; 0: the one of last time, else the next free from 19092
+	AnyPort  bool         // a port of the kernel's choice, for tests
+}
+
+// Kafka is a running Apache Kafka of one node that ends with this process.
+type Kafka struct {
+	child            *child
+	lock             *lock
+	dir              string
+	port, controller int
+}
+
+// StartKafka starts Apache Kafka on o.Dir, fetching it through Maven the first time. Errors: *MissingError without Java or
+// Maven, *HeldError, *PortError; others carry the end of its log.
+func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("resolve directory: %w", err)
+	}
+	programs, err := kafkaPrograms(ctx, o.CacheDir, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	hold, err := acquireLock(dir, "lock")
+	if err != nil {
+		return nil, err
+	}
+	k := &Kafka{dir: dir, lock: hold}
+	if err := k.start(ctx, programs, &o); err != nil {
+		if k.child != nil {
+			err = errors.Join(err, k.child.kill())
+		}
+		return nil, errors.Join(err, hold.release())
+	}
+	return k, nil
+}
+
+func (k *Kafka) start(ctx context.Context, programs *kafkaInstall, o *KafkaOptions) error {
+	if err := checkSpace(k.dir, minSpaceBytes); err != nil {
+		return err
+	}
+	if err := programs.ensureFormatted(k.logs()); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		if err := k.choosePorts(o); err != nil {
+			return err
+		}
+		from, err := k.spawn(programs)
+		if err != nil {
+			return err
+		}
+		err = k.awaitReady(ctx)
+		if err == nil {
+			return nil
+		}
+		said := k.logSince(from)
+		lost := strings.Contains(said, "Address already in use") && o.Port == 0 && try < 5
+		if k.child.alive() || !lost || ctx.Err() != nil {
+			return fmt.Errorf("start Apache Kafka in %s: %w\n%s", k.dir, err, lastLines(said, 8))
+		}
+		k.port, k.controller = 0, 0
+	}
+}
+
+func (k *Kafka) logs() string { return filepath.Join(k.dir, logsName) }
+
+func (k *Kafka) choosePorts(o *KafkaOptions) (err error) {
+	file := filepath.Join(k.dir, portName)
+	switch {
+	case o.Port != 0:
+		k.port, err = choosePort(o.Port, true, "-broker-port")
+	case o.AnyPort:
+		k.port, err = kernelPort()
+	default:
+		want := rememberedPort(file, brokerPort)
+		k.port, err = choosePort(want, false, "-broker-port")
+		if err == nil && k.port != want {
+			tell(o.Progress, fmt.Sprintf("port %d is in use: Kafka listens on %d", want, k.port))
+		}
+	}
+	if err == nil {
+		k.controller, err = kernelPort()
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeFileAtomic(file, []byte(strconv.Itoa(k.port)+"\n")); err != nil {
+		return err
+	}
+	return k.writeConfiguration()
+}
+
+func (k *Kafka) writeConfiguration() error {
+	text := kafkaProperties + "controller.quorum.voters=1@" + address(k.controller) + "\n" +
+		"listeners=PLAINTEXT://" + address(k.port) + ",CONTROLLER://" + address(k.controller) + "\n" +
+		"log.dirs=" + k.logs() + "\n"
+	if err := writeFileAtomic(filepath.Join(k.dir, "server.properties"), []byte(text)); err != nil {
+		return err
+	}
+	return writeFileAtomic(filepath.Join(k.dir, "log4j2.xml"), kafkaLogging)
+}
+
+func (k *Kafka) spawn(programs *kafkaInstall) (int64, error) {
+	log, from, err := openLog(filepath.Join(k.dir, kafkaLogName))
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(programs.java, programs.arguments(filepath.Join(k.dir, "log4j2.xml"), programs.archiveUse(),
+		"kafka.Kafka", filepath.Join(k.dir, "server.properties"))...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = k.dir, log, log
+	k.child, err = startChild(cmd, syscall.SIGKILL) // what it acknowledged is with the kernel by then
+	return from, err
+}
+
+// awaitReady waits until the broker answers and is registered with its controller.
+func (k *Kafka) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, kafkaReadyTimeout)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(k.Address()), kgo.RetryTimeout(time.Second), kgo.DialTimeout(time.Second))
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	for {
+		seen, err := admin.BrokerMetadata(ctx)
+		if err == nil && len(seen.Brokers) == 1 && seen.Controller >= 0 {
+			return nil
+		}
+		select {
+		case <-k.child.done:
+			return fmt.Errorf("the broker ended: %w", k.child.err)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the broker: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (k *Kafka) logSince(from int64) string {
+	raw, err := os.ReadFile(filepath.Join(k.dir, kafkaLogName))
+	if err != nil || int64(len(raw)) < from {
+		return ""
+	}
+	return string(raw[from:])
+}
+
+// Address is host and port.
+func (k *Kafka) Address() string { return address(k.port) }
+
+// Port is the TCP port on 127.0.0.1.
+func (k *Kafka) Port() int { return k.port }
+
+// PID is the broker's process.
+func (k *Kafka) PID() int { return k.child.cmd.Process.Pid }
+
+// Done is closed when the broker has ended, for whatever reason.
+func (k *Kafka) Done() <-chan struct{} { return k.child.done }
+
+// Stop ends the broker in order and gives the directory up.
+func (k *Kafka) Stop() error {
+	return errors.Join(k.child.stop(syscall.SIGTERM, kafkaStopTimeout), k.lock.release())
+}
+
+// Kill ends the broker by SIGKILL, for drills, and gives the directory up.
+func (k *Kafka) Kill() error { return errors.Join(k.child.kill(), k.lock.release()) }
