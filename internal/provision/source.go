@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"amends/internal/broker"
 	"amends/internal/manifest"
@@ -25,8 +24,8 @@ type Source struct {
 	Replication int16  // 1 or more
 }
 
-// placeholder stands for the topic id while a configuration is validated before its topic exists.
-var placeholder = "kafka:" + strings.Repeat("0", 32)
+// NoIncarnation stands for the topic id while a configuration is validated before its topic exists.
+const NoIncarnation = "kafka:00000000000000000000000000000000"
 
 // CreateSource validates the configuration, creates the source topic and returns the unbound manifest (S2). Nothing is
 // created when the configuration is wrong. An existing topic fails with broker.ErrTopicExists; a lost reply with
@@ -36,7 +35,7 @@ func CreateSource(ctx context.Context, topics Creator, s Source) (*manifest.Mani
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := configure(placeholder)
+	cfg, err := configure(NoIncarnation)
 	if err != nil {
 		return nil, err
 	}
