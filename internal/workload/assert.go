@@ -125,6 +125,12 @@ func (h *historian) payload(d ledger.Day) ledger.Payload {
 	case h.r.Percent(h.Counts):
 		p.Kind = pick(h.r, []ledger.Kind{ledger.OpeningCount, ledger.ClosingCount})
 		p.Quantity = ledger.Quantity(pick(h.r, []int{0, 7, 7, 50}))
+		if h.r.Percent(50) { // counts meet on the days of stocktaking
+			p.Day = h.setting.Origin + ledger.Day(pick(h.r, []int{h.Days / 3, h.Days / 2}))
+		}
+		if h.Conflicts == 0 { // a friendly source: counts of one day agree
+			p.Quantity = ledger.Quantity(p.Day % 5 * 30)
+		}
 	case h.r.Percent(55):
 		p.Kind = ledger.Issue
 	}
