@@ -102,8 +102,9 @@ func (l *line) restore(key ledger.StockKey) {
 			history = append(history, d)
 		}
 	}
-	snapshot, have := l.snapshots[id]
-	if known && have {
+	var snapshot stored
+	if known {
+		snapshot = l.snapshots[id]
 		history = slices.DeleteFunc(history, func(d ledger.Decision) bool { return ledger.Frontier(d.Offset) < snapshot.frontier })
 	}
 	if err := l.states.Restore(key, id, known, snapshot.state, history); err != nil {
