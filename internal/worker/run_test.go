@@ -1,0 +1,668 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/broker"
+	"amends/internal/ledger"
+	"amends/internal/manifest"
+	"amends/internal/store"
+	"amends/internal/store/memory"
+	"amends/internal/wire"
+)
+
+// stage is a source topic, a namespace over it and the workers of a test.
+type stage struct {
+	t       *testing.T
+	cluster *kfake.Cluster
+	opts    broker.Options
+	admin   *broker.Admin
+	topic   broker.Topic
+	cfg     *manifest.Config
+	store   *faulty
+	reader  storeReader
+}
+
+const widget = "widget"
+
+// newStage makes a topic of n partitions and a namespace with open keys or the worked example's.
+func newStage(t *testing.T, n int32, openKeys bool) *stage {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := &stage{t: t, cluster: c, opts: broker.Options{Brokers: c.ListenAddrs(), FetchWait: 50 * time.Millisecond}}
+	if s.admin, err = broker.Open(s.opts); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.admin.Close)
+	if s.topic, err = s.admin.CreateTopic(s.ctx(), "src", n, 1); err != nil {
+		t.Fatal(err)
+	}
+	config := manifest.Config{Namespace: "demo", SourceIncarnation: s.topic.Incarnation, LedgerOrigin: day("2026-01-01"), Partitions: n}
+	if openKeys {
+		config.OpenKeys = &manifest.Terms{}
+	} else {
+		sixty := int64(60)
+		config.StockKeys = []manifest.StockKey{{Key: ledger.StockKey{Item: widget, Location: "berlin"}, Terms: manifest.Terms{Threshold: &sixty}}}
+	}
+	if s.cfg, err = manifest.New(config); err != nil {
+		t.Fatal(err)
+	}
+	ns, err := memory.New().Init(s.ctx(), s.cfg, "src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store, s.reader = &faulty{Store: ns}, ns
+	return s
+}
+
+func (s *stage) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// options are those of a worker with a client of its own; the admin client is shared.
+func (s *stage) options(st Store) Options {
+	return Options{Store: st, Topics: s.admin, Manifest: &manifest.Manifest{Config: s.cfg, SourceTopic: "src"},
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Join: func(m broker.Member) (Source, error) {
+			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: "src", Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond})
+		}}
+}
+
+// running is a worker in a goroutine.
+type running struct {
+	s      *stage
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+func (s *stage) run(o Options) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{s: s, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = Run(ctx, o)
+	}()
+	s.t.Cleanup(func() { cancel(); <-r.done })
+	return r
+}
+
+// stop asks the worker to end, as SIGTERM does, and returns what Run returned.
+func (r *running) stop() error {
+	r.cancel()
+	return r.wait(12 * time.Second)
+}
+
+func (r *running) wait(limit time.Duration) error {
+	r.s.t.Helper()
+	select {
+	case <-r.done:
+		return r.err
+	case <-time.After(limit):
+		r.s.t.Fatalf("the worker did not end within %v", limit)
+		return nil
+	}
+}
+
+// load publishes values to the partitions of their keys, in order.
+func (s *stage) load(values ...string) {
+	s.t.Helper()
+	p, err := broker.NewProducer(s.opts, "src", s.topic.Incarnation)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer p.Close()
+	by := map[ledger.Partition][]broker.Message{}
+	for _, v := range values {
+		a, _, _ := wire.ParseValue([]byte(v))
+		to, _ := s.cfg.Route(a.Key)
+		by[to] = append(by[to], broker.Message{Key: wire.AppendKey(nil, a.Key), Value: []byte(v)})
+	}
+	for to, messages := range by {
+		if _, err := p.Produce(s.ctx(), to, messages); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *stage) frontier(p ledger.Partition) ledger.Frontier {
+	o, err := s.store.Store.Observe(s.ctx(), p)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return o.Frontier
+}
+
+// drained waits until every partition's frontier is the topic's end.
+func (s *stage) drained() {
+	s.t.Helper()
+	ends, err := s.admin.Ends(s.ctx(), "src")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	await(s.t, fmt.Sprintf("the frontiers reach %v", ends), func() bool {
+		for p, end := range ends {
+			if s.frontier(ledger.Partition(p)) < ledger.Frontier(end) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited 30 s: %s", what)
+		}
+	}
+}
+
+// undisturbed decides the whole topic in one go and compares the store with it: nothing lost, doubled or different.
+func (s *stage) undisturbed() {
+	s.t.Helper()
+	fresh, err := memory.New().Init(s.ctx(), s.cfg, "src")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	calm := &stage{t: s.t, cluster: s.cluster, opts: s.opts, admin: s.admin, topic: s.topic, cfg: s.cfg, store: &faulty{Store: fresh}, reader: fresh}
+	o := calm.options(calm.store)
+	o.Log = nil
+	o.Join = func(m broker.Member) (Source, error) {
+		return broker.NewGroup(broker.GroupOptions{Member: m, Group: "calm", Topic: "src", Incarnation: s.topic.Incarnation, Options: s.opts})
+	}
+	r := calm.run(o)
+	calm.drained()
+	if err := r.stop(); err != nil {
+		s.t.Fatal(err)
+	}
+	for p := range s.cfg.Partitions {
+		want, wantState := outputs(s.t, fresh, ledger.Partition(p))
+		got, state := outputs(s.t, s.reader, ledger.Partition(p))
+		if d := cmp.Diff(want, got); d != "" {
+			s.t.Fatalf("partition %d differs from an undisturbed run: %s", p, d)
+		}
+		if wantState.Owned.Frontier != state.Owned.Frontier || wantState.Owned.Sequence != state.Owned.Sequence {
+			s.t.Fatalf("partition %d ends at %+v, want %+v", p, state.Owned, wantState.Owned)
+		}
+		if wantState.Measurements.Total.Work.Records != state.Measurements.Total.Work.Records {
+			s.t.Fatalf("partition %d measured %d records", p, state.Measurements.Total.Work.Records)
+		}
+	}
+}
+
+// history is a stream of new receipts over many keys and days.
+func history(from, n int) []string {
+	var out []string
+	for i := from; i < from+n; i++ {
+		on := ledger.Day(int(day("2026-01-01")) + i*7%30).String()
+		out = append(out, receipt(fmt.Sprintf("T-%d", i), fmt.Sprintf("item-%d", i%23), on, i%9+1))
+	}
+	return out
+}
+
+// SC01-SC03, SC25: the worked example through the broker, with a stop and a restart between its three stages, on a
+// manifest without an output.
+func TestSC25WorkedExampleWithRestarts(t *testing.T) {
+	s := newStage(t, 2, false)
+	for _, stages := range [][]string{example[:3], example[3:4], example[4:]} {
+		s.load(stages...)
+		r := s.run(s.options(s.store))
+		s.drained()
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, state := outputs(t, s.reader, 0)
+	if d := cmp.Diff(exampleOutputs, got); d != "" {
+		t.Fatal(d)
+	}
+	if state.Owned.Frontier != 5 || state.Owned.Sequence != 11 || state.Owned.Token.Epoch != 3 {
+		t.Fatalf("%+v", state.Owned)
+	}
+}
+
+// SC23, S13: aborted data is never counted and the frontier moves over trailing markers.
+func TestSC23TransactionsInTheSource(t *testing.T) {
+	s := newStage(t, 1, false)
+	s.load(example[0])
+	s.transaction(false, example[1], example[1])
+	s.transaction(true, example[1])
+	s.transaction(false, example[2])
+	r := s.run(s.options(s.store))
+	s.drained()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	got, state := outputs(t, s.reader, 0)
+	if d := cmp.Diff([]string{"0 0 balance 2026-01-01 v1 100", "1 0 status v1 READY", "2 4 balance 2026-01-02 v1 80"}, got); d != "" {
+		t.Fatal(d)
+	}
+	if state.Owned.Frontier != 8 {
+		t.Fatalf("frontier %d, want 8: the trailing marker lies at 7", state.Owned.Frontier)
+	}
+}
+
+func (s *stage) transaction(commit bool, values ...string) {
+	s.t.Helper()
+	c, err := kgo.NewClient(kgo.SeedBrokers(s.opts.Brokers...), kgo.TransactionalID("t"), kgo.DefaultProduceTopic("src"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.BeginTransaction(); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, v := range values {
+		a, _, _ := wire.ParseValue([]byte(v))
+		if err := c.ProduceSync(s.ctx(), kgo.KeySliceRecord(wire.AppendKey(nil, a.Key), []byte(v))).FirstErr(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := c.EndTransaction(s.ctx(), kgo.TransactionEndTry(commit)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// SC22 without kills: workers come and go while records stream; the end is that of an undisturbed run.
+func TestSC22RebalancesWhileRecordsStream(t *testing.T) {
+	s := newStage(t, 4, true)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i += 40 {
+			select {
+			case <-stop:
+				return
+			default:
+				s.load(history(i, 40)...)
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+	})
+	first := s.run(s.options(s.store))
+	for range 4 {
+		second := s.run(s.options(s.store))
+		time.Sleep(400 * time.Millisecond)
+		third := s.run(s.options(s.store))
+		time.Sleep(300 * time.Millisecond)
+		if err := second.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := third.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	s.drained()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.undisturbed()
+}
+
+// A revoke waits for the commit in flight and lets no other follow; the new owner goes on from it.
+func TestRevokeInMidBatchWaitsForTheCommit(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.load(history(0, 10)...)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	old := &faulty{Store: s.store.Store}
+	old.onCommit = func(n int, _ *ledger.Batch) (bool, error) {
+		if n == 1 {
+			close(entered)
+			<-leave
+		}
+		return true, nil
+	}
+	a := s.run(s.options(old))
+	<-entered
+	s.load(history(10, 10)...)
+	a.cancel() // leaving revokes
+	time.Sleep(200 * time.Millisecond)
+	select {
+	case <-a.done:
+		t.Fatal("the worker ended while its commit was in flight")
+	default:
+	}
+	close(leave)
+	if err := a.wait(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n := old.count(func() int { return len(old.commits) }); n != 1 {
+		t.Fatalf("%d commits, want only the one in flight", n)
+	}
+	b := s.run(s.options(s.store))
+	s.drained()
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.undisturbed()
+}
+
+// SC39: a commit that hangs is cancelled after the grace; the worker ends cleanly within ten seconds.
+func TestSC39StopAbandonsAHangingCommit(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.load(history(0, 10)...)
+	hanging := &hangs{faulty: s.store, entered: make(chan struct{})}
+	r := s.run(s.options(hanging))
+	<-hanging.entered
+	began := time.Now()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < StopGrace || took > 10*time.Second {
+		t.Fatalf("took %v", took)
+	}
+}
+
+// hangs is a store whose commits end only with their context, unknown.
+type hangs struct {
+	*faulty
+	entered chan struct{}
+	once    sync.Once
+}
+
+func (h *hangs) Commit(ctx context.Context, _ store.Token, _ *ledger.Batch) error {
+	h.once.Do(func() { close(h.entered) })
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", store.ErrCommitUnknown, ctx.Err())
+}
+
+// SC19: a worker whose partition was claimed by another ends as fenced and writes nothing more.
+func TestSC19FencedWorkerEnds(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.load(history(0, 10)...)
+	r := s.run(s.options(s.store))
+	s.drained()
+	if _, err := s.store.Store.Claim(s.ctx(), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.load(history(10, 10)...)
+	if err := r.wait(10 * time.Second); !errors.Is(err, store.ErrFence) {
+		t.Fatalf("error %v, want a fence", err)
+	}
+	if at := s.frontier(0); at != 10 {
+		t.Fatalf("frontier %d, want 10", at)
+	}
+}
+
+// A claim between the assignment and the positions fences the worker before it reads anything.
+func TestFencedBeforeItsPositions(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.store.onObserve = func(n int) error {
+		if n == 1 {
+			_, _ = s.store.Store.Claim(context.Background(), 0)
+		}
+		return nil
+	}
+	s.load(history(0, 10)...)
+	r := s.run(s.options(s.store))
+	if err := r.wait(10 * time.Second); !errors.Is(err, store.ErrFence) {
+		t.Fatalf("error %v, want a fence", err)
+	}
+	if n := s.store.count(func() int { return len(s.store.commits) }); n != 0 {
+		t.Fatalf("%d commits", n)
+	}
+}
+
+// S12: a database that is away when partitions are assigned is waited for, and the worker says so.
+func TestDatabaseAwayAtTheClaim(t *testing.T) {
+	s := newStage(t, 2, true)
+	s.load(history(0, 30)...)
+	var mu sync.Mutex
+	gone := true
+	s.store.onClaim = func(int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if gone {
+			return fmt.Errorf("dial: %w", store.ErrUnavailable)
+		}
+		return nil
+	}
+	var told []bool
+	o := s.options(s.store)
+	o.Ready = func(ready bool, _ string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, ready)
+	}
+	r := s.run(o)
+	await(t, "two rounds of claims", func() bool { return s.store.count(func() int { return s.store.claims }) >= 2*MaxAttempts*2 })
+	mu.Lock()
+	if len(told) == 0 || told[len(told)-1] {
+		t.Errorf("readiness while the database is away: %v", told)
+	}
+	gone = false
+	mu.Unlock()
+	s.drained()
+	mu.Lock()
+	if !told[len(told)-1] {
+		t.Errorf("readiness at the end: %v", told)
+	}
+	mu.Unlock()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.undisturbed()
+}
+
+// A claim whose reply was lost is made again under the same assignment.
+func TestS12UnknownClaim(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.load(history(0, 10)...)
+	s.store.onClaim = func(n int) error {
+		if n == 1 {
+			_, _ = s.store.Store.Claim(context.Background(), 0)
+			return lost
+		}
+		return nil
+	}
+	r := s.run(s.options(s.store))
+	s.drained()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, state := outputs(t, s.reader, 0); state.Owned.Token.Epoch != 2 {
+		t.Fatalf("epoch %d, want 2", state.Owned.Token.Epoch)
+	}
+}
+
+func TestClaimThatFailsForGoodEndsTheWorker(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.store.onClaim = func(int) error { return fmt.Errorf("claim: %w", store.ErrExhausted) }
+	if err := s.run(s.options(s.store)).wait(10 * time.Second); !errors.Is(err, store.ErrExhausted) {
+		t.Fatalf("error %v", err)
+	}
+	s.store.onClaim = func(int) error { return errors.New("permission denied") }
+	if err := s.run(s.options(s.store)).wait(10 * time.Second); !errors.Is(err, ErrRetries) {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// S12: after a promotion the running worker claims again, seeks, and goes on; nothing is lost or doubled.
+func TestPromotionWhileRunning(t *testing.T) {
+	s := newStage(t, 2, true)
+	db := memory.New()
+	ns, err := db.Init(s.ctx(), s.cfg, "src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store, s.reader = &faulty{Store: ns}, ns
+	s.store.onCommit = func(n int, _ *ledger.Batch) (bool, error) {
+		switch n {
+		case 3:
+			db.Promote()
+		case 6:
+			return true, lost
+		case 8:
+			return false, lost
+		}
+		return true, nil
+	}
+	r := s.run(s.options(s.store))
+	for i := range 10 {
+		s.load(history(i*20, 20)...)
+		s.drained()
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, state := outputs(t, s.reader, 0); state.Owned.Token.Epoch < 2 {
+		t.Fatalf("epoch %d", state.Owned.Token.Epoch)
+	}
+	s.undisturbed()
+}
+
+// SC24, I23: a recreated topic is noticed while running and before the start, and none of its records has an effect.
+func TestSC24RecreatedTopic(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.load(history(0, 10)...)
+	r := s.run(s.options(s.store))
+	s.drained()
+	if err := s.cluster.DeleteTopic("src"); err != nil {
+		t.Fatal(err)
+	}
+	was := s.topic
+	again, err := s.admin.CreateTopic(s.ctx(), "src", 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.topic = again
+	s.load(history(0, 50)...)
+	s.topic = was
+	var identity *broker.IdentityError
+	if err := r.wait(10 * time.Second); !errors.As(err, &identity) || identity.Want != was.Incarnation {
+		t.Fatalf("error %v, want an identity error", err)
+	}
+	if at := s.frontier(0); at != 10 {
+		t.Fatalf("frontier %d, want 10", at)
+	}
+	if err := s.run(s.options(s.store)).wait(10 * time.Second); !errors.As(err, &identity) || identity.Found != again.Incarnation {
+		t.Fatalf("at the start: %v", err)
+	}
+	if n := s.store.count(func() int { return s.store.claims }); n != 1 {
+		t.Fatalf("%d claims: a wrong topic was claimed", n)
+	}
+}
+
+// SC24: a deleted topic, added partitions, deleted records and finite retention each end the running worker.
+func TestSC24TopicChangesWhileRunning(t *testing.T) {
+	for name, change := range map[string]struct {
+		what string
+		do   func(*stage) error
+	}{
+		"deleted":         {"incarnation", func(s *stage) error { return s.cluster.DeleteTopic("src") }},
+		"records deleted": {"log start of partition 0", func(s *stage) error { return s.cluster.DeleteRecords("src", 0, 3) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, 1, true)
+			s.load(history(0, 10)...)
+			r := s.run(s.options(s.store))
+			s.drained()
+			if err := change.do(s); err != nil {
+				t.Fatal(err)
+			}
+			var identity *broker.IdentityError
+			if err := r.wait(15 * time.Second); !errors.As(err, &identity) || identity.What != change.what {
+				t.Fatalf("error %v, want %s", err, change.what)
+			}
+		})
+	}
+}
+
+// A frontier beyond the log's end is an integrity stop: the log lost what was decided.
+func TestFrontierBeyondTheEndStops(t *testing.T) {
+	s := newStage(t, 1, true)
+	owned, err := s.store.Store.Claim(s.ctx(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.Store.Commit(s.ctx(), owned.Token, &ledger.Batch{Next: 7}); err != nil {
+		t.Fatal(err)
+	}
+	var outside *broker.RangeError
+	if err := s.run(s.options(s.store)).wait(10 * time.Second); !errors.As(err, &outside) || outside.Position != 7 {
+		t.Fatalf("error %v, want a range error", err)
+	}
+}
+
+// The broker away: waited for, not ready, no exit; stopping still works.
+func TestBrokerAwayIsWaitedFor(t *testing.T) {
+	s := newStage(t, 1, true)
+	o := s.options(s.store)
+	dead, err := broker.Open(broker.Options{Brokers: []string{"127.0.0.1:1"}, RequestTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.Close()
+	var mu sync.Mutex
+	last, reason := true, ""
+	o.Topics = dead
+	o.Ready = func(ready bool, why string) {
+		mu.Lock()
+		defer mu.Unlock()
+		last, reason = ready, why
+	}
+	r := s.run(o)
+	await(t, "not ready", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return !last && len(reason) > len("group: joining")+10
+	})
+	select {
+	case <-r.done:
+		t.Fatalf("ended: %v", r.err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Partitions progress independently: one whose commits hang does not hold up the other, and is held when it has too much.
+func TestPartitionsProgressIndependently(t *testing.T) {
+	s := newStage(t, 2, true)
+	leave := make(chan struct{})
+	s.store.onCommit = func(_ int, b *ledger.Batch) (bool, error) {
+		if b.Partition == 0 {
+			<-leave
+		}
+		return true, nil
+	}
+	r := s.run(s.options(s.store))
+	for i := range 20 {
+		s.load(history(i*30, 30)...)
+	}
+	ends, err := s.admin.Ends(s.ctx(), "src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "partition 1 reaches its end", func() bool { return s.frontier(1) == ledger.Frontier(ends[1]) })
+	if s.frontier(0) != 0 {
+		t.Fatal("partition 0 was not held up")
+	}
+	close(leave)
+	s.drained()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.undisturbed()
+}
