@@ -96,7 +96,7 @@ func TestLoadRefusesTheWholeFile(t *testing.T) {
 		"broken":          {`{"schema":1`, "MALFORMED", 12},
 		"byte order mark": {"\ufeff" + good, "MALFORMED", 1},
 		"other schema":    {strings.Replace(good, `"schema":1`, `"schema":2`, 1), "UNSUPPORTED_SCHEMA", 11},
-		"unknown member":  {strings.Replace(good, `"kind"`, `"Kind"`, 1), "MALFORMED", strings.Index(good, `"kind"`) + 1},
+		"unknown member":  {strings.Replace(good, `"kind"`, `"Kind"`, 1), "MALFORMED", strings.Index(good, `kind"`) + 1},
 		"minus":           {strings.Replace(good, `"quantity":2`, `"quantity":-2`, 1), "MALFORMED", strings.Index(good, `:2}`) + 2},
 		"zero":            {strings.Replace(good, `"quantity":2`, `"quantity":0`, 1), "INVALID_VALUE", strings.Index(good, `:2}`) + 2},
 		"C35":             {strings.Replace(good, `"quantity":2`, `"quantity":327267367867168100000`, 1), "INVALID_VALUE", strings.Index(good, `:2}`) + 2},
