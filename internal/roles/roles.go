@@ -1,0 +1,135 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"amends/internal/broker"
+	"amends/internal/delivery"
+	"amends/internal/ledger"
+	"amends/internal/lease"
+	"amends/internal/manifest"
+	"amends/internal/store"
+	"amends/internal/worker"
+)
+
+// Role is a part of the pipeline that a process can run.
+type Role string
+
+// The roles.
+const (
+	Source Role = "source"
+	Relay  Role = "relay"
+	View   Role = "view"
+)
+
+// All lists the roles in the order of the data.
+func All() []Role { return []Role{Source, Relay, View} }
+
+// Namespace is a namespace of store/postgres or store/memory.
+type Namespace interface {
+	worker.Store
+	delivery.RelayStore
+	delivery.ViewStore
+	lease.Store
+}
+
+// Options say what runs. Manifest, Namespace, Topics and Roles are required; a relay or a view needs a bound manifest.
+type Options struct {
+	Manifest  *manifest.Manifest
+	Namespace Namespace
+	Topics    *broker.Admin
+	Broker    broker.Options
+	Holder    string // names this process in leases; no other process may use it
+	// Server identifies the database server (lease.Options).
+	Server    func(context.Context) (store.Server, error)
+	Logger    *slog.Logger // nil discards
+	Ready     func(ready bool, reason string)
+	Roles     []Role
+	Workers   int // source members in this process, 0 for one
+	NoStandby bool
+	// Cooperative rebalances incrementally instead of by the eager range balancer.
+	Cooperative bool
+}
+
+// Run runs the roles until ctx ends, which drains them and is no error, or until one of them ends: then the others are
+// drained too, and its error is returned.
+func Run(ctx context.Context, o Options) error {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	inner, end := context.WithCancel(ctx)
+	defer end()
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	start := func(run func(context.Context) error) {
+		wg.Go(func() {
+			defer end()
+			err := run(inner)
+			once.Do(func() { first = err })
+		})
+	}
+	wake := delivery.NewSignal(o.Manifest.Config.Partitions)
+	keeper := lease.New(o.Namespace, o.Holder, lease.Options{Server: o.Server, Logger: o.Logger, NoStandby: o.NoStandby})
+	for _, r := range o.Roles {
+		switch r {
+		case Source:
+			for range max(o.Workers, 1) {
+				start(o.worker(wake))
+			}
+		case Relay:
+			start(delivery.NewRelay(delivery.RelayOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper, wake).Run)
+		case View:
+			start(delivery.NewView(delivery.ViewOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper).Run)
+		default:
+			return fmt.Errorf("run roles: unknown role %q", r)
+		}
+	}
+	wg.Wait()
+	if ctx.Err() != nil && errors.Is(first, context.Canceled) {
+		return nil
+	}
+	return first
+}
+
+// worker returns one member of the source group, which wakes the relay after each commit that has outputs.
+func (o *Options) worker(wake *delivery.Signal) func(context.Context) error {
+	m := o.Manifest
+	options := worker.Options{
+		Store: notifying{Store: o.Namespace, wake: wake}, Topics: o.Topics, Manifest: m, Log: o.Logger, Ready: o.Ready,
+		Join: func(member broker.Member) (worker.Source, error) {
+			return broker.NewGroup(broker.GroupOptions{Member: member, Group: worker.GroupID(m.Config.Namespace), Topic: m.SourceTopic,
+				Incarnation: m.Config.SourceIncarnation, Options: o.Broker, Cooperative: o.Cooperative})
+		},
+	}
+	return func(ctx context.Context) error { return worker.Run(ctx, options) }
+}
+
+// output returns the bound topic with the ways to open it.
+func (o *Options) output() delivery.Topic {
+	out := o.Manifest.Output
+	return delivery.Topic{
+		Topics: o.Topics, Name: out.Topic, Incarnation: out.Incarnation, Partitions: out.Partitions,
+		NewProducer: func() (delivery.Producer, error) { return broker.NewProducer(o.Broker, out.Topic, out.Incarnation) },
+		NewReader:   func() (delivery.Reader, error) { return broker.NewReader(o.Broker, out.Topic, out.Incarnation) },
+	}
+}
+
+// notifying is a worker's store that tells the relay beside it what was committed.
+type notifying struct {
+	worker.Store
+	wake *delivery.Signal
+}
+
+// Commit commits and, when outputs are pending, wakes the relay.
+func (n notifying) Commit(ctx context.Context, t store.Token, b *ledger.Batch) error {
+	err := n.Store.Commit(ctx, t, b)
+	if err == nil && b.NextSequence > b.FirstSequence {
+		n.wake.Notify(b.Partition)
+	}
+	return err
+}
