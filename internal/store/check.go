@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"amends/internal/ledger"
 )
@@ -105,4 +106,10 @@ func checkRow(r *ViewRow, before ledger.Version) error {
 		return fmt.Errorf("cause offset %d revision %d: %w", r.Cause.Offset, r.Cause.Revision, ErrProtocol)
 	}
 	return nil
+}
+
+// PlainText makes text storable for people: NUL, which PostgreSQL's text cannot hold, is written as \0, and what is not
+// UTF-8 as U+FFFD.
+func PlainText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", `\0`)
 }

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"amends/internal/store"
+)
+
+type class int
+
+const (
+	definite    class = iota // the server answered: nothing of the transaction is durable
+	unavailable              // the server is away or going away
+	cancelled                // the caller gave up
+)
+
+// classify says what an error means that came before COMMIT was sent. Nothing is durable in any class.
+func classify(err error) class {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch {
+		case pgerrcode.IsConnectionException(pg.Code), pgerrcode.IsOperatorIntervention(pg.Code) && pg.Code != pgerrcode.QueryCanceled,
+			pg.Code == pgerrcode.TooManyConnections, pg.Code == pgerrcode.IdleInTransactionSessionTimeout:
+			return unavailable
+		}
+		return definite
+	}
+	if errors.Is(err, context.Canceled) {
+		return cancelled
+	}
+	for _, sentinel := range []error{store.ErrSchema, store.ErrNoSchema, errPooler, errUnsupported, errNotDurable} {
+		if errors.Is(err, sentinel) {
+			return definite
+		}
+	}
+	return unavailable
+}
+
+// before wraps an error that came before COMMIT was sent.
+func before(verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var parse *pgconn.ParseConfigError
+	switch {
+	case alreadyTyped(err), errors.As(err, &parse):
+		return fmt.Errorf("%s: %w", verb, err)
+	case missingSchema(err):
+		return fmt.Errorf("%s: %w: %w", verb, store.ErrNoSchema, err)
+	case classify(err) == unavailable:
+		return fmt.Errorf("%s: %w: %w", verb, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", verb, err)
+}
+
+// alreadyTyped reports whether err carries an error of package store that says more than its cause.
+func alreadyTyped(err error) bool {
+	for _, sentinel := range []error{store.ErrFence, store.ErrServerChanged, store.ErrCommitUnknown, store.ErrUnavailable, store.ErrProtocol,
+		store.ErrExhausted, store.ErrServiceBusy, store.ErrIntegrity, store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace,
+		store.ErrConfig, store.ErrBinding, store.ErrBindRefused} {
+		if errors.Is(err, sentinel) {
+			return true
+		}
+	}
+	return false
+}
+
+// code returns the SQLSTATE of an error, "" if it has none.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// fenced reports whether the locking statement found no row and divided by zero.
+func fenced(err error) bool { return code(err) == pgerrcode.DivisionByZero }
+
+// missingSchema reports whether the database lacks what a migration would have made.
+func missingSchema(err error) bool {
+	c := code(err)
+	return c == pgerrcode.InvalidSchemaName || c == pgerrcode.UndefinedTable
+}
+
+// contradicts reports whether a constraint refused the rows.
+func contradicts(err error) bool { return strings.HasPrefix(code(err), "23") }

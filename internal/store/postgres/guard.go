@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"amends/internal/store"
+)
+
+// Guard is the loader's guard over one source incarnation (S1): a session lock on a connection of its own, which is
+// never opened again behind its back. Safe for concurrent use.
+type Guard struct {
+	conn *pgx.Conn
+	mu   sync.Mutex // guards conn
+}
+
+// GuardSource takes the loader's guard of a source incarnation: ErrServiceBusy while another holds it. The caller
+// releases it, also after Check failed.
+func (db *DB) GuardSource(ctx context.Context, incarnation string) (*Guard, error) {
+	verb := "guard source " + incarnation
+	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
+	defer cancel()
+	config := db.pool.Config().ConnConfig
+	config.RuntimeParams["application_name"] = db.options.Application + " guard"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, before(verb, err)
+	}
+	g := &Guard{conn: conn}
+	var taken bool
+	sum := sha256.Sum256([]byte("amends.source " + incarnation))
+	if err = db.identify(ctx, conn); err == nil {
+		err = conn.QueryRow(ctx, statement("guard"), pgx.QueryExecModeExec, int64(binary.BigEndian.Uint64(sum[:]))).Scan(&taken)
+	}
+	if err == nil && !taken {
+		err = store.ErrServiceBusy
+	}
+	if err != nil {
+		return nil, errors.Join(before(verb, err), g.Release(context.WithoutCancel(ctx)))
+	}
+	return g, nil
+}
+
+// Check reports whether the guard is still held: ErrFence if its session ended.
+func (g *Guard) Check(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, StatementTimeout)
+	defer cancel()
+	if err := g.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("check guard: %w: %w", store.ErrFence, err)
+	}
+	return nil
+}
+
+// Release gives the guard up by ending its session; releasing again does nothing.
+func (g *Guard) Release(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	defer cancel()
+	if err := g.conn.Close(ctx); err != nil {
+		return fmt.Errorf("release guard: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"amends/internal/journal"
+	"amends/internal/ledger"
+	"amends/internal/store"
+)
+
+// Columns of a journal row as load_journal, pending and read_journal select them; item and location follow.
+const (
+	colOffset = iota
+	colBrokerMS
+	colKeyID
+	colRevision
+	colQuantity
+	colSequence
+	colDay
+	colState
+	colKind
+	colClass
+	colRejection
+	colDigest
+	colTxnID
+	colBody
+	colItem
+	colLocation
+	colEvidence // read_journal only: the quarantine row's offset, then the evidence
+)
+
+// arenaChanges is how many changes are allocated together.
+const arenaChanges = 1_024
+
+// decisionReader turns journal rows into decisions. Changes of many rows share an allocation.
+type decisionReader struct {
+	arena []ledger.Change
+}
+
+// read fills d from a row's typed columns and body. The key is the caller's to set.
+func (r *decisionReader) read(v [][]byte, d *ledger.Decision) error {
+	d.Offset = ledger.Offset(readInt64(v[colOffset]))
+	d.Timestamp = readInt64(v[colBrokerMS])
+	d.KeyID = ledger.KeyID(readInt64(v[colKeyID]))
+	d.Sequence = ledger.Sequence(readInt64(v[colSequence]))
+	d.Class = ledger.Class(readInt16(v[colClass]))
+	d.Rejection = ledger.Rejection(readInt16(v[colRejection]))
+	d.NewKey = d.Rejection == 0 && ledger.Offset(d.KeyID) == d.Offset
+	copy(d.Digest[:], v[colDigest])
+	a := &d.Assertion
+	a.TxnID = string(v[colTxnID])
+	a.Revision = ledger.Revision(readInt64(v[colRevision]))
+	a.Payload.State = ledger.State(readInt16(v[colState]))
+	a.Payload.Kind = ledger.Kind(readInt16(v[colKind]))
+	a.Payload.Quantity = ledger.Quantity(readInt64(v[colQuantity]))
+	if v[colDay] != nil {
+		a.Payload.Day = ledger.Day(readInt32(v[colDay]) + dateEpoch)
+	}
+	if v[colBody] == nil {
+		return nil
+	}
+	if cap(r.arena)-len(r.arena) < 16 {
+		r.arena = make([]ledger.Change, 0, arenaChanges)
+	}
+	free := r.arena[len(r.arena):]
+	changes, err := journal.AppendChanges(free, v[colBody])
+	if err != nil {
+		return damaged(d.Offset, err)
+	}
+	if len(changes) <= cap(free) {
+		r.arena = r.arena[:len(r.arena)+len(changes)]
+	}
+	d.Changes = changes[:len(changes):len(changes)]
+	return nil
+}
+
+// damaged says what a body that cannot be read means: another format is another binary's, else an operator must look.
+func damaged(at ledger.Offset, err error) error {
+	if errors.Is(err, journal.ErrFormat) {
+		return fmt.Errorf("journal row at offset %d: %w: %w", at, store.ErrSchema, err)
+	}
+	return fmt.Errorf("journal row at offset %d: %w: %w", at, store.ErrIntegrity, err)
+}
+
+// readKeyed is read for rows that carry their key.
+func (r *decisionReader) readKeyed(v [][]byte, d *ledger.Decision) error {
+	if err := r.read(v, d); err != nil {
+		return err
+	}
+	if d.Rejection != 0 {
+		return nil
+	}
+	if v[colItem] == nil {
+		return fmt.Errorf("journal row at offset %d: no key of id %d: %w", d.Offset, d.KeyID, store.ErrIntegrity)
+	}
+	d.Assertion.Key = ledger.StockKey{Item: string(v[colItem]), Location: string(v[colLocation])}
+	return nil
+}
+
+// readEvidence reads the columns from colEvidence on.
+func readEvidence(v [][]byte, d *ledger.Decision) error {
+	if d.Rejection == 0 {
+		return nil
+	}
+	if v[colEvidence] == nil {
+		return fmt.Errorf("journal row at offset %d: no quarantine row: %w", d.Offset, store.ErrIntegrity)
+	}
+	e := &ledger.Evidence{KeyLength: readInt64(v[colEvidence+1]), ValueLength: readInt64(v[colEvidence+2]),
+		Key: bytes.Clone(v[colEvidence+5]), Value: bytes.Clone(v[colEvidence+6])}
+	copy(e.KeySHA[:], v[colEvidence+3])
+	copy(e.ValueSHA[:], v[colEvidence+4])
+	d.Evidence = e
+	return nil
+}
+
+// stream runs a prepared statement with binary parameters and calls fn for each row, whose values live until fn returns.
+func (s *session) stream(ctx context.Context, name string, fn func([][]byte) error, params ...[]byte) error {
+	if err := s.prepare(ctx, name); err != nil {
+		return err
+	}
+	r := s.pg.ExecPrepared(ctx, name, params, binaryFormat, binaryFormat)
+	for r.NextRow() {
+		if err := fn(r.Values()); err != nil {
+			s.broken = true // rows are left unread
+			return err
+		}
+	}
+	_, err := r.Close()
+	return err
+}

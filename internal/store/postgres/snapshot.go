@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"amends/internal/ledger"
+	"amends/internal/store"
+)
+
+// Snapshot calls fn with one consistent state, a transaction that is read only and repeatable. It is bounded by ctx
+// alone; fn must not read again while a row function runs.
+func (n *Namespace) Snapshot(ctx context.Context, fn func(store.Snapshot) error) error {
+	s, err := n.db.acquire(ctx)
+	if err != nil {
+		return before("take snapshot", err)
+	}
+	defer s.release()
+	_, err = s.pg.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0;"+
+		" SET LOCAL idle_in_transaction_session_timeout = 0").ReadAll()
+	if err != nil {
+		return before("take snapshot", err)
+	}
+	return fn(&snapshot{n: n, s: s})
+}
+
+// snapshot reads inside one transaction.
+type snapshot struct {
+	n *Namespace
+	s *session
+}
+
+// Partitions returns every partition in order.
+func (r *snapshot) Partitions(ctx context.Context) ([]store.PartitionState, error) {
+	rows, err := r.s.query(ctx, "read_partitions", r.n.id)
+	if err != nil {
+		return nil, before("read partitions", err)
+	}
+	states, err := pgx.CollectRows(rows, r.partition)
+	return states, before("read partitions", err)
+}
+
+func (r *snapshot) partition(row pgx.CollectableRow) (store.PartitionState, error) {
+	var (
+		state                        store.PartitionState
+		nonce, relayNonce, viewNonce []byte
+		last                         [9]*int64
+		samples                      []int64
+		relayTerm, viewTerm          *int64
+		relaySequence, viewSequence  *ledger.Sequence
+		relayOutput, viewOutput      *ledger.Frontier
+		relaySource, viewCause       *ledger.Offset
+		stopped                      *bool
+		o, total                     = &state.Owned, &state.Measurements.Total
+	)
+	dst := []any{&state.Partition, &o.Token.Epoch, &nonce, &o.Frontier, &o.Sequence}
+	for i := range last {
+		dst = append(dst, &last[i])
+	}
+	for _, field := range sampleFields(total) {
+		dst = append(dst, field)
+	}
+	dst = append(dst, &state.Measurements.Commits, &samples, &state.Rejected,
+		&relayTerm, &relayNonce, &relaySequence, &relayOutput, &relaySource,
+		&viewTerm, &viewNonce, &viewOutput, &viewSequence, &viewCause, &stopped)
+	if err := row.Scan(dst...); err != nil {
+		return state, err
+	}
+	copy(o.Token.Nonce[:], nonce)
+	o.Token.Server = r.s.server
+	if last[0] != nil {
+		state.Measurements.Last = &store.Sample{}
+		for i, field := range sampleFields(state.Measurements.Last) {
+			*field = *last[i]
+		}
+	}
+	for ; len(samples) >= len(last); samples = samples[len(last):] {
+		var one store.Sample
+		for i, field := range sampleFields(&one) {
+			*field = samples[i]
+		}
+		state.Measurements.Recent = append(state.Measurements.Recent, one)
+	}
+	if relayTerm != nil {
+		state.Relay = &store.RelayPosition{Term: *relayTerm, Sequence: *relaySequence, Output: *relayOutput, Source: *relaySource}
+		copy(state.Relay.Nonce[:], relayNonce)
+	}
+	if viewTerm != nil {
+		state.View = &store.ViewPosition{Term: *viewTerm, Output: *viewOutput, Sequence: *viewSequence, Cause: *viewCause, Stopped: *stopped}
+		copy(state.View.Nonce[:], viewNonce)
+	}
+	return state, nil
+}
+
+// sampleFields are the numbers of a sample in the order of the columns.
+func sampleFields(s *store.Sample) [9]*int64 {
+	w := &s.Work
+	return [9]*int64{&w.Records, &w.Accepted, &w.Rejected, &w.RewindDays, &w.RefoldedDays, &w.Changed, &w.Withdrawn, &s.Lock, &s.PreCommit}
+}
+
+// ViewRows calls fn for every view row of a partition in the order of package store.
+func (r *snapshot) ViewRows(ctx context.Context, p ledger.Partition, fn func(store.ViewRow) error) error {
+	return r.stream(ctx, fmt.Sprintf("read view rows of partition %d", p), "read_view_rows", func(v [][]byte) error {
+		if v[0] == nil {
+			return fmt.Errorf("a row of an unknown key: %w", store.ErrIntegrity)
+		}
+		row := store.ViewRow{ID: ledger.OutputID{Key: ledger.StockKey{Item: string(v[0]), Location: string(v[1])},
+			Day: dayOf(readInt32(v[2])), Kind: ledger.OutputKind(readInt16(v[3]))}}
+		if err := readViewRow(v[4:], p, &row); err != nil {
+			return err
+		}
+		return fn(row)
+	}, int32Param(r.n.id), int32Param(int32(p)))
+}
+
+// Journal calls fn for every decision of a partition in offset order, with its evidence. fn may keep the decision.
+func (r *snapshot) Journal(ctx context.Context, p ledger.Partition, fn func(*ledger.Decision) error) error {
+	var reader decisionReader
+	return r.stream(ctx, fmt.Sprintf("read journal of partition %d", p), "read_journal", func(v [][]byte) error {
+		d := new(ledger.Decision)
+		if err := reader.readKeyed(v, d); err != nil {
+			return err
+		}
+		if err := readEvidence(v, d); err != nil {
+			return err
+		}
+		return fn(d)
+	}, int32Param(r.n.id), int32Param(int32(p)))
+}
+
+// Violations returns the stored protocol violations by partition.
+func (r *snapshot) Violations(ctx context.Context) ([]store.Violation, error) {
+	rows, err := r.s.query(ctx, "read_violations", r.n.id)
+	if err != nil {
+		return nil, before("read violations", err)
+	}
+	violations, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v store.Violation, err error) {
+		return v, row.Scan(&v.Partition, &v.Offset, &v.Reason, &v.Key, &v.Value)
+	})
+	return violations, before("read violations", err)
+}
+
+// Receipts returns the receipts of a partition in order.
+func (r *snapshot) Receipts(ctx context.Context, p ledger.Partition) ([]store.Receipt, error) {
+	rows, err := r.s.query(ctx, "read_receipts", r.n.id, int32(p))
+	if err != nil {
+		return nil, before("read receipts", err)
+	}
+	receipts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.Receipt, error) {
+		one := store.Receipt{Partition: p}
+		return one, row.Scan(&one.First, &one.Next, &one.Offset)
+	})
+	return receipts, before("read receipts", err)
+}
+
+// stream keeps apart what the server says, which is wrapped, and what fn says, which is returned as it is.
+func (r *snapshot) stream(ctx context.Context, verb, name string, fn func([][]byte) error, params ...[]byte) error {
+	var own error
+	err := r.s.stream(ctx, name, func(v [][]byte) error {
+		own = fn(v)
+		return own
+	}, params...)
+	if own != nil {
+		return own
+	}
+	return before(verb, err)
+}

@@ -1,0 +1,1 @@
+INSERT INTO amends.view_progress (namespace_id, partition) SELECT $1, n FROM generate_series(0, $2::integer - 1) AS n ON CONFLICT DO NOTHING

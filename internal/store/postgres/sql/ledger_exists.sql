@@ -1,0 +1,1 @@
+SELECT to_regclass('amends.schema_migrations') IS NOT NULL

@@ -1,0 +1,2 @@
+SELECT holder, expires_at > clock_timestamp() AS live FROM amends.leases
+WHERE namespace_id = $1 AND partition = $2 AND role = $3 FOR UPDATE

@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"amends/internal/store"
+)
+
+// RecordVerification keeps a finished verification (S10); the database's clock says when it finished.
+func (n *Namespace) RecordVerification(ctx context.Context, v store.Verification) error {
+	if !store.ValidStatus(v.Status) {
+		return fmt.Errorf("record verification: status %q: %w", v.Status, store.ErrProtocol)
+	}
+	boundary, err := json.Marshal(append([]store.Cut{}, v.Boundary...))
+	if err != nil {
+		return fmt.Errorf("record verification: %w", err)
+	}
+	return n.db.transact(ctx, "record verification", func(ctx context.Context, s *session) error {
+		_, err := s.exec(ctx, "insert_verification", v.Started, v.Keys, v.Outputs, v.Differences, n.id, v.Quiesced, v.Deep, v.Audit,
+			v.Status, string(boundary), store.PlainText(v.Detail))
+		return err
+	})
+}
+
+// LastVerification returns the verification recorded last, nil if there is none.
+func (n *Namespace) LastVerification(ctx context.Context) (last *store.Verification, err error) {
+	err = n.db.read(ctx, "read last verification", func(ctx context.Context, s *session) error {
+		var v store.Verification
+		var boundary []byte
+		err := s.queryRow(ctx, []any{&v.Started, &v.Finished, &v.Keys, &v.Outputs, &v.Differences, &v.Quiesced, &v.Deep, &v.Audit,
+			&v.Status, &boundary, &v.Detail}, "last_verification", n.id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		last = &v
+		return json.Unmarshal(boundary, &v.Boundary)
+	})
+	return last, err
+}
