@@ -48,7 +48,13 @@ func AppendBody(dst []byte, changes []ledger.Change) []byte {
 }
 
 // DecodeBody returns the changes of a body. It fails with ErrFormat or ErrChecksum, wrapped.
-func DecodeBody(body []byte) ([]ledger.Change, error) { return AppendChanges(nil, body) }
+func DecodeBody(body []byte) ([]ledger.Change, error) {
+	changes, err := AppendChanges(nil, body)
+	if err != nil {
+		return nil, err
+	}
+	return changes, nil
+}
 
 // AppendChanges appends the changes of a body to dst; it fails as DecodeBody does and then returns dst as it was.
 func AppendChanges(dst []ledger.Change, body []byte) ([]ledger.Change, error) {
