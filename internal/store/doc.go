@@ -7,4 +7,6 @@
 // delivery, verify).
 //
 // Stores never decide: they lock, compare and apply what a decision value says (S8, S9).
+//
+// Fails with: the errors of errors.go, whose comments say who returns them and what the caller must do.
 package store

@@ -1,0 +1,189 @@
+package tidy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule says what the code of a package may import beside the standard library: packages of this module (without
+// internal/ where they are there), and modules by the beginning of their path. Tests may import what they need.
+type rule struct {
+	internal string
+	external string
+}
+
+const (
+	franz  = "github.com/twmb/franz-go"
+	pgx    = "github.com/jackc"
+	tokens = "github.com/go-json-experiment/json"
+)
+
+// table has a row for every package; reading it downwards is the order of dependencies (design section 2).
+var table = map[string]rule{
+	// vocabulary
+	"invariant": {},
+	"ledger":    {},
+	"manifest":  {internal: "ledger", external: tokens},
+	"wire":      {internal: "invariant ledger manifest"},
+	"journal":   {internal: "invariant ledger"},
+
+	// decisions
+	"authority": {internal: "invariant ledger"},
+	"fold":      {internal: "invariant ledger"},
+	"diff":      {internal: "invariant ledger manifest fold"},
+	"engine":    {internal: "invariant ledger manifest wire journal authority fold diff"},
+	"view":      {internal: "invariant ledger manifest wire"},
+	"workload":  {internal: "invariant ledger manifest wire"},
+	"oracle":    {internal: "ledger"},
+
+	// adapters
+	"store":          {internal: "invariant ledger manifest"},
+	"store/memory":   {internal: "invariant ledger manifest journal store"},
+	"store/postgres": {internal: "invariant ledger manifest journal store", external: pgx},
+	"broker":         {internal: "ledger", external: franz},
+
+	// services
+	"lease":     {internal: "invariant ledger store"},
+	"worker":    {internal: "invariant ledger manifest wire engine store broker"},
+	"delivery":  {internal: "invariant ledger manifest wire view store broker lease"},
+	"provision": {internal: "ledger manifest wire store broker", external: tokens + " golang.org/x/sync"},
+	"verify":    {internal: "ledger manifest wire oracle store broker"},
+	"inspect":   {internal: "ledger manifest wire store"},
+
+	// edges
+	"@fixtures":      {},
+	"embedded":       {internal: "ledger", external: franz + " " + pgx + " golang.org/x"},
+	"showcase":       {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
+	"cli":            {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify inspect provision roles embedded showcase @bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"@cmd/amends":    {internal: "cli"},
+	"@cmd/amendsctl": {internal: "cli"},
+
+	// measurements
+	"@bench":         {internal: "ledger manifest wire journal engine workload store store/postgres broker worker delivery lease verify provision roles embedded @bench/serial @bench/trigger", external: franz + " " + pgx},
+	"@bench/serial":  {internal: "ledger manifest wire broker", external: pgx},
+	"@bench/trigger": {internal: "ledger manifest wire broker", external: pgx},
+
+	// helpers of tests, in no binary
+	"absent":          {},
+	"scratch":         {},
+	"tidy":            {},
+	"pgtest":          {internal: "absent scratch embedded", external: pgx},
+	"kafkatest":       {internal: "absent scratch embedded", external: franz},
+	"store/storetest": {internal: "ledger manifest wire journal engine store"},
+	"pipelinetest":    {internal: "ledger manifest wire engine store store/memory store/postgres broker worker delivery lease verify provision roles embedded workload kafkatest pgtest absent scratch"},
+}
+
+// testOnly are the packages that no binary may hold.
+const testOnly = "absent scratch tidy pgtest kafkatest store/storetest pipelinetest"
+
+// dataPlane never reaches controlPlane (design section 2).
+const (
+	dataPlane    = "broker store store/memory store/postgres engine worker delivery lease"
+	controlPlane = "verify inspect provision oracle roles cli showcase embedded @bench"
+)
+
+// folderOf turns a name of the table into a folder: @ stands for the module root.
+func folderOf(name string) string {
+	if rest, ok := strings.CutPrefix(name, "@"); ok {
+		return rest
+	}
+	return "internal/" + name
+}
+
+func foldersOf(names string) []string {
+	var all []string
+	for _, n := range strings.Fields(names) {
+		all = append(all, folderOf(n))
+	}
+	return all
+}
+
+func TestImportTable(t *testing.T) {
+	report(t, importProblems(readTree(t), table))
+}
+
+// importProblems compares what the code imports with the rows.
+func importProblems(tr *tree, rows map[string]rule) []string {
+	var problems []string
+	rules := map[string]rule{}
+	for name, r := range rows {
+		rules[folderOf(name)] = r
+	}
+	for _, f := range tr.sorted() {
+		r, listed := rules[f.name]
+		if !listed {
+			problems = append(problems, f.name+": is not in the import table; add its row")
+			continue
+		}
+		for _, s := range f.code() {
+			for _, p := range s.imports() {
+				to := internal(p)
+				switch {
+				case to != "" && !slices.Contains(foldersOf(r.internal), to):
+					problems = append(problems, fmt.Sprintf("%s: imports %s, which the table does not allow %s", s.path, p, f.name))
+				case external(p) && !slices.ContainsFunc(strings.Fields(r.external), func(m string) bool { return p == m || strings.HasPrefix(p, m+"/") }):
+					problems = append(problems, fmt.Sprintf("%s: imports %s, which the table does not allow %s", s.path, p, f.name))
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		if tr.folders[name] == nil {
+			problems = append(problems, name+": has a row in the import table and no files; remove the row")
+		}
+	}
+	return problems
+}
+
+// The oracle is independent (S10): all it reaches of this module is the vocabulary's types.
+func TestOracleReachesLedgerOnly(t *testing.T) {
+	ways := readTree(t).closure("internal/oracle")
+	if got := slices.Collect(maps.Keys(ways)); !slices.Equal(got, []string{"internal/ledger"}) {
+		t.Errorf("internal/oracle reaches %v, want internal/ledger alone", ways)
+	}
+}
+
+func TestDataPlaneDoesNotReachControlPlane(t *testing.T) {
+	tr := readTree(t)
+	var problems []string
+	for _, from := range foldersOf(dataPlane) {
+		ways := tr.closure(from)
+		for _, to := range foldersOf(controlPlane) {
+			if way := ways[to]; way != "" {
+				problems = append(problems, "the data plane reaches the control plane: "+way)
+			}
+		}
+	}
+	report(t, problems)
+}
+
+// No binary holds test helpers, and the peers that measurements compare with are the bench command's.
+func TestBinariesHoldNoTestHelpers(t *testing.T) {
+	tr := readTree(t)
+	var problems []string
+	for _, f := range tr.sorted() {
+		for _, s := range f.code() {
+			for _, p := range s.imports() {
+				if to := internal(p); strings.HasPrefix(to, "bench/") && f.name != "bench" {
+					problems = append(problems, s.path+": imports "+to+", which only bench may")
+				}
+			}
+		}
+		if f.files[0].ast.Name.Name != "main" {
+			continue
+		}
+		ways := tr.closure(f.name)
+		for _, helper := range foldersOf(testOnly) {
+			if way := ways[helper]; way != "" {
+				problems = append(problems, "a binary holds a test helper: "+way)
+			}
+		}
+		if len(ways) < 10 {
+			problems = append(problems, fmt.Sprintf("%s reaches %d packages: this is not the product", f.name, len(ways)))
+		}
+	}
+	report(t, problems)
+}
