@@ -55,7 +55,8 @@ var table = map[string]rule{
 
 	// edges
 	"@fixtures":      {},
-	"embedded":       {internal: "ledger", external: franz + " " + pgx + " golang.org/x"},
+	"roles":          {internal: "ledger manifest store broker worker delivery lease"},
+	"embedded":       {external: franz + " " + pgx + " golang.org/x"},
 	"showcase":       {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
 	"cli":            {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify inspect provision roles embedded showcase @bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":    {internal: "cli"},
