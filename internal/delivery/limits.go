@@ -9,7 +9,7 @@ const (
 	retryWait         = 100 * time.Millisecond // before the second attempt; twice that before the third
 	drainTimeout      = 5 * time.Second        // what is in flight when a role is told to stop
 	checkEvery        = 2 * time.Second        // the output topic's settings
-	missingTopic      = 10 * time.Second       // a topic that is not there for so long was deleted
+	missingTopic      = 5 * time.Second        // a topic that is not there for so long was deleted
 )
 
 // Pages. A page grows with the lag up to these.

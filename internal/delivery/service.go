@@ -89,7 +89,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return s.end(ctx, err)
 	}
 	var wg sync.WaitGroup
-	var once sync.Mutex // guards stopped
+	var mu sync.Mutex // guards stopped
 	stopped := 0
 	for p := range ledger.Partition(s.topic.Partitions) {
 		wg.Go(func() {
@@ -99,8 +99,8 @@ func (s *Service) Run(ctx context.Context) error {
 				fail(err)
 				return
 			}
-			once.Lock()
-			defer once.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
 			if stopped++; stopped == int(s.topic.Partitions) {
 				fail(err)
 			}
@@ -150,51 +150,47 @@ func (s *Service) partition(ctx context.Context, p ledger.Partition) error {
 
 // drive steps until ctx ends or an error is not one to wait for.
 func (s *Service) drive(ctx context.Context, p ledger.Partition, st Stepper) error {
-	idle, outage := pause{first: idleFirst, most: idleMost}, outage{}
+	var idle pause
+	var out outage
 	for ctx.Err() == nil {
 		pr, err := st.Step(ctx)
 		why := pr.Waiting
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !outage.passes(err):
-			return err
-		case err != nil:
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if end := out.ends(&s.topic, err); end != nil {
+				return end
+			}
 			why = err.Error()
 		}
 		if why != "" {
-			s.outage(p, &outage, why)
-			if err := wait(ctx, outage.pause.next()); err != nil {
+			s.set(p, Waiting, why, pr.Outputs)
+			if out.begun() {
+				s.log.Warn("waiting", "partition", p, "cause", why)
+			}
+			if err := wait(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
 				return err
 			}
 			continue
 		}
-		if outage.since != (time.Time{}) {
-			s.log.Info("going on", "partition", p, "after", time.Since(outage.since))
-			outage.reset()
+		if out.since != (time.Time{}) {
+			s.log.Info("going on", "partition", p, "after", time.Since(out.since))
+			out = outage{}
 		}
 		s.set(p, Running, "", pr.Outputs)
 		if !pr.Idle {
-			idle.reset()
+			idle = 0
 			continue
 		}
 		select {
 		case <-ctx.Done():
 		case <-s.wake.channel(p):
-			idle.reset()
-		case <-time.After(idle.next()):
+			idle = 0
+		case <-time.After(idle.next(idleFirst, idleMost)):
 		}
 	}
 	return ctx.Err()
-}
-
-// outage notes that a partition waits, and says so once.
-func (s *Service) outage(p ledger.Partition, o *outage, why string) {
-	if o.since == (time.Time{}) {
-		o.since = time.Now()
-		s.log.Warn("waiting", "partition", p, "cause", why)
-	}
-	s.set(p, Waiting, why, 0)
 }
 
 func (s *Service) set(p ledger.Partition, phase Phase, detail string, outputs int) {
@@ -207,17 +203,19 @@ func (s *Service) set(p ledger.Partition, phase Phase, detail string, outputs in
 
 // patient calls f until it succeeds, fails for good, or ctx ends; it waits for services that are away.
 func (s *Service) patient(ctx context.Context, f func() error) error {
-	o := outage{}
+	var out outage
 	for {
 		err := f()
-		if err == nil || ctx.Err() != nil || !o.passes(err) {
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if o.since == (time.Time{}) {
-			o.since = time.Now()
+		if end := out.ends(&s.topic, err); end != nil {
+			return end
+		}
+		if out.begun() {
 			s.log.Warn("waiting", "cause", err)
 		}
-		if err := wait(ctx, o.pause.next()); err != nil {
+		if err := wait(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
 			return err
 		}
 	}
@@ -230,33 +228,40 @@ type outage struct {
 	pause   pause
 }
 
-func (o *outage) reset() { *o = outage{} }
-
-// passes reports whether err is one to wait for. A topic may be missing for a moment while brokers start.
-func (o *outage) passes(err error) bool {
-	if o.pause.first == 0 {
-		o.pause = pause{first: awayFirst, most: awayMost}
+// begun reports whether the outage is new.
+func (o *outage) begun() bool {
+	if o.since != (time.Time{}) {
+		return false
 	}
+	o.since = time.Now()
+	return true
+}
+
+// ends returns what err ends the role with, nil where it is to be waited for. A topic may be missing for a moment while
+// brokers start.
+func (o *outage) ends(t *Topic, err error) error {
 	if !errors.Is(err, broker.ErrNoTopic) {
 		o.missing = time.Time{}
-		return away(err)
+		if away(err) {
+			return nil
+		}
+		return err
 	}
 	if o.missing == (time.Time{}) {
 		o.missing = time.Now()
 	}
-	return time.Since(o.missing) < missingTopic
-}
-
-// pause grows by a quarter from first to most.
-type pause struct{ first, most, now time.Duration }
-
-func (p *pause) next() time.Duration {
-	if p.now == 0 {
-		p.now = p.first
-	} else {
-		p.now = min(p.now+p.now/4, p.most)
+	if time.Since(o.missing) < missingTopic {
+		return nil
 	}
-	return p.now
+	return &broker.IdentityError{Topic: t.Name, What: "incarnation", Want: t.Incarnation, Found: "none: there is no such topic"}
 }
 
-func (p *pause) reset() { p.now = 0 }
+// pause is a wait that grows by a quarter each time.
+type pause time.Duration
+
+func (p *pause) next(first, most time.Duration) time.Duration {
+	now := time.Duration(*p)
+	now = min(max(first, now+now/4), most)
+	*p = pause(now)
+	return now
+}
