@@ -19,6 +19,9 @@ const (
 	Retry = 500 * time.Millisecond
 )
 
+// attempts is how often an operation with a definite failure is tried (S12).
+const attempts = 3
+
 // releaseTimeout bounds giving a lease up; one that is not given up expires.
 const releaseTimeout = 3 * time.Second
 
@@ -110,13 +113,12 @@ func (k *Keeper) server(ctx context.Context) (store.Server, bool) {
 // acquire tries until it has the lease. A lost reply needs no look: the next attempt installs a new nonce (S12).
 func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partition) (store.Lease, error) {
 	log := k.opts.Logger.With("role", role, "partition", p)
-	waiting := ""
+	waiting, failed := "", 0
 	for {
 		l, err := k.st.AcquireService(ctx, role, p, k.holder, k.opts.TTL)
 		why := ""
 		switch {
 		case err == nil:
-			log.Debug("lease acquired", "term", l.Term)
 			return l, nil
 		case ctx.Err() != nil:
 			return store.Lease{}, ctx.Err()
@@ -124,9 +126,16 @@ func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partitio
 			why = "standby"
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown), errors.Is(err, store.ErrServerChanged):
 			why = "database"
+		case failed < attempts-1 && transient(err):
+			if err := wait(ctx, time.Duration(1<<failed)*100*time.Millisecond); err != nil {
+				return store.Lease{}, err
+			}
+			failed++
+			continue
 		default:
 			return store.Lease{}, fmt.Errorf("acquire %s lease of partition %d: %w", role, p, err)
 		}
+		failed = 0
 		if why != waiting {
 			waiting = why
 			log.Info("waiting for the lease", "cause", err)
@@ -135,6 +144,16 @@ func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partitio
 			return store.Lease{}, err
 		}
 	}
+}
+
+// transient reports whether another attempt may succeed: a deadlock or a lock timeout, say, and nothing that is typed.
+func transient(err error) bool {
+	for _, t := range []error{store.ErrServiceBusy, store.ErrBinding, store.ErrExhausted, store.ErrProtocol, store.ErrIntegrity, store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace, store.ErrConfig} {
+		if errors.Is(err, t) {
+			return false
+		}
+	}
+	return true
 }
 
 // run renews l while work runs under it, and gives it up after.
