@@ -39,7 +39,7 @@ func ensureCluster(ctx context.Context, bins Binaries, as runAs, dir string, o *
 	if err := checkSpace(dir, minSpaceBytes); err != nil {
 		return err
 	}
-	password := o.password
+	password := o.Password
 	if password == "" {
 		password = rand.Text()
 	}

@@ -34,6 +34,7 @@ const (
 type PostgresOptions struct {
 	Dir         string            // holds the cluster, its password, port and log; made when absent
 	Database    string            // made when absent; default amends
+	Password    string            // of the user amends in a new cluster; default: random
 	TemplateDir string            // the Dir of a stopped server to copy instead of running initdb
 	BinDir      string            // the only place to look for the programs, when set
 	CacheDir    string            // default: amends under the user's cache directory
@@ -42,7 +43,6 @@ type PostgresOptions struct {
 	Port        int               // 1..65535: this one or *PortError; 0: the one of last time, else the next free
 	AnyPort     bool              // a port of the kernel's choice, for tests
 	NoSync      bool              // fsync=off: for tests that say so
-	password    string            // of a new cluster; random by default
 	noSync      bool              // initdb alone: for templates
 	noNamespace bool              // as where the kernel allows none: for tests
 }

@@ -53,6 +53,22 @@ func TestTopicsAreTheTestsOwnAndRemoved(t *testing.T) {
 	}
 }
 
+// awaitCommitted waits until the marker is in the log: a commit is acknowledged before.
+func awaitCommitted(t *testing.T, brokers []string, topic string, offset int64) {
+	t.Helper()
+	c, ctx := client(t, brokers)
+	for {
+		ends, err := kadm.NewClient(c).ListCommittedOffsets(ctx, topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, _ := ends.Lookup(topic, 0); end.Offset > offset {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // TestKilledServerKeepsItsRecords also shows that a drill's broker comes back on its port.
 func TestKilledServerKeepsItsRecords(t *testing.T) {
 	s := kafkatest.Server(t)
@@ -68,6 +84,7 @@ func TestKilledServerKeepsItsRecords(t *testing.T) {
 	if err := c.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		t.Fatal(err)
 	}
+	awaitCommitted(t, brokers, topic, 1)
 	s.Kill()
 	s.Start()
 	if s.Brokers()[0] != brokers[0] {

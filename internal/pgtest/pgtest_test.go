@@ -2,6 +2,8 @@ package pgtest_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,5 +50,37 @@ func TestFsyncIsOnUnlessFast(t *testing.T) {
 	}
 	if got := query(t, pgtest.New(t, pgtest.Fast), "SHOW fsync"); got != "off" {
 		t.Errorf("fast: fsync %s", got)
+	}
+}
+
+// TestKilledServerKeepsItsRows also shows that a drill's server comes back on its port.
+func TestKilledServerKeepsItsRows(t *testing.T) {
+	s := pgtest.Server(t)
+	url := s.New()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "CREATE TABLE kept AS SELECT 'yes' AS answer"); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []func(){s.Kill, s.Stop} {
+		end()
+		if lost, err := pgx.Connect(ctx, url); err == nil {
+			lost.Close(ctx)
+			t.Fatal("the server answers after its end")
+		}
+		s.Start()
+		if got := query(t, url, "SELECT answer FROM kept"); got != "yes" {
+			t.Errorf("answer %q", got)
+		}
+	}
+	for _, program := range []string{"postgres", "initdb"} {
+		if _, err := os.Stat(filepath.Join(s.BinDir(), program)); err != nil {
+			t.Error(err)
+		}
 	}
 }
