@@ -223,7 +223,7 @@ func roomy[E any](s []E, n int) []E {
 	if len(s)+n <= cap(s) {
 		return s
 	}
-	bigger := make([]E, len(s), len(s)+n+max(len(s)/4, 2))
+	bigger := make([]E, len(s), len(s)+n+max(len(s)/4, 4))
 	copy(bigger, s)
 	return bigger
 }

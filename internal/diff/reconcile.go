@@ -22,19 +22,29 @@ type Result struct {
 }
 
 // Reconcile appends to dst the balances and alerts of a key whose derived state differs from the published one, in
-// the order of S8. Outside the touched days the two must agree as far as they did not change; zero touches everything.
+// the order of S8. What a published alert said follows from the published closes (S6). Outside the touched days the two must agree as far as they did not change; zero touches everything.
 func Reconcile(dst []ledger.Change, days *fold.Days, terms manifest.Terms, touched fold.Touched) (Result, error) {
 	start := len(dst)
 	c := days.Refold(terms.OpeningBalance, touched)
-	ok := true
 	for c.Next() {
 		s := &c.Step
-		dst, ok = balance(dst, s)
-		if ok && (terms.Threshold != nil || s.Published.Alerted) {
-			dst, ok = alert(dst, s, terms.Threshold)
+		balance := s.Active != s.Present || s.Active && s.Close != s.Old
+		raised := s.Active && terms.Threshold != nil && s.Previous >= *terms.Threshold && s.Close < *terms.Threshold
+		alert := raised != s.Alerted || raised && (s.Previous != s.Was || s.Close != s.Old)
+		if !balance && !alert {
+			continue
 		}
-		if !ok {
+		balanceVersion, alertVersion := c.Versions()
+		if balance && balanceVersion == ledger.MaxCounter || alert && alertVersion == ledger.MaxCounter {
 			return Result{Changes: dst[:start]}, ErrExhausted
+		}
+		if balance {
+			dst = append(dst, ledger.Change{Kind: ledger.Balance, Day: s.Day, Version: balanceVersion + 1, Present: s.Active, Close: s.Close})
+			withdraw(&dst[len(dst)-1])
+		}
+		if alert {
+			dst = append(dst, ledger.Change{Kind: ledger.Alert, Day: s.Day, Version: alertVersion + 1, Present: raised, Close: s.Close, Previous: s.Previous})
+			withdraw(&dst[len(dst)-1])
 		}
 	}
 	r := Result{Changes: dst, Refolded: c.Refolded(), Started: c.Started(), Unrepresentable: c.Unrepresentable()}
@@ -44,37 +54,11 @@ func Reconcile(dst []ledger.Change, days *fold.Days, terms manifest.Terms, touch
 	return r, nil
 }
 
-// balance appends the balance of a day where it changed; false means that its version is exhausted.
-func balance(dst []ledger.Change, s *fold.Step) ([]ledger.Change, bool) {
-	old := &s.Published
-	switch {
-	case s.Active == old.Present && (!s.Active || s.Close == old.Close):
-		return dst, true
-	case old.Balance == ledger.MaxCounter:
-		return dst, false
-	case !s.Active:
-		return append(dst, ledger.Change{Kind: ledger.Balance, Day: s.Day, Version: old.Balance + 1}), true
+// withdraw clears the payload of a change that is not present.
+func withdraw(c *ledger.Change) {
+	if !c.Present {
+		c.Close, c.Previous = 0, 0
 	}
-	return append(dst, ledger.Change{Kind: ledger.Balance, Day: s.Day, Version: old.Balance + 1, Present: true, Close: s.Close}), true
-}
-
-// alert appends the alert of a day where it changed (S6); false means that its version is exhausted. What the published
-// one said follows from the published closes.
-func alert(dst []ledger.Change, s *fold.Step, threshold *int64) ([]ledger.Change, bool) {
-	old := &s.Published
-	raised := s.Active && threshold != nil && s.Previous >= *threshold && s.Close < *threshold
-	switch {
-	case !raised && !old.Alerted:
-		return dst, true
-	case raised && old.Alerted && s.Previous == s.Was && s.Close == old.Close:
-		return dst, true
-	case old.Alert == ledger.MaxCounter:
-		return dst, false
-	case !raised:
-		return append(dst, ledger.Change{Kind: ledger.Alert, Day: s.Day, Version: old.Alert + 1}), true
-	}
-	return append(dst, ledger.Change{Kind: ledger.Alert, Day: s.Day, Version: old.Alert + 1, Present: true,
-		Close: s.Close, Previous: s.Previous}), true
 }
 
 // Status appends the trust status where it changed: published is the last one with its version, 0 and nil before the

@@ -187,9 +187,9 @@ func (d *Days) seek(at uint16) place {
 	return place{c, i}
 }
 
-// get returns the day at p, nil past the end.
+// get returns the day at p, nil outside.
 func (d *Days) get(p place) *day {
-	if p.chunk < len(d.chunks) && p.i < len(d.chunks[p.chunk]) {
+	if p.chunk < len(d.chunks) && uint(p.i) < uint(len(d.chunks[p.chunk])) {
 		return &d.chunks[p.chunk][p.i]
 	}
 	return nil

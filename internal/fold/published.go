@@ -48,7 +48,7 @@ func (d *Days) All() iter.Seq2[ledger.Day, Published] {
 // are of no further use. Days of changes are within the horizon and in order.
 func (d *Days) Commit(changes []ledger.Change) bool {
 	ok := true
-	var at place
+	at := place{i: -1}
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind == ledger.TrustStatus {
@@ -57,9 +57,8 @@ func (d *Days) Commit(changes []ledger.Change) bool {
 		offset := d.offset(c.Day)
 		e := d.get(at)
 		if e == nil || e.at != offset {
-			if e = d.get(d.next(at)); e != nil && e.at == offset {
-				at = d.next(at)
-			} else {
+			at = d.next(at)
+			if e = d.get(at); e == nil || e.at != offset { // not the day after, so look for it
 				e = d.enter(offset)
 				at = d.seek(offset)
 			}

@@ -30,39 +30,44 @@ func (d *Days) Move(before, after ledger.Payload) Touched {
 // Step is one day of a refold: what is derived of it and what was published. Previous and Was are the derived and the
 // published close of the latest earlier day that has one, or the opening balance.
 type Step struct {
-	Published Published
-	Previous  int64
-	Was       int64
-	Close     int64 // derived; meaningful where Active
-	Day       ledger.Day
-	Active    bool // the day has a balance
+	Previous int64
+	Was      int64
+	Close    int64 // derived; meaningful where Active
+	Old      int64 // published; meaningful where Present
+	Day      ledger.Day
+	Active   bool // the day has a balance
+	Present  bool // a balance is published
+	Alerted  bool // an alert is published
 }
 
 // Cursor walks the days of a refold in order. Step is valid after Next returned true.
 type Cursor struct {
-	Step   Step
-	days   *Days
-	at     place
-	prev   int64
-	was    int64
-	first  uint16
-	second uint16
-	whole  bool
-
+	Step     Step
+	days     *Days
+	entry    *day  // of Step
+	chunk    []day // the chunk of the next day
+	at       place // the next day
+	prev     int64 // the derived and the published close before it
+	was      int64
 	opening  int64
 	refolded int64
 	started  ledger.Day
 	failed   ledger.Day
+	first    uint16
+	second   uint16
+	whole    bool
 }
 
 // Refold returns a cursor over the days whose outputs may differ from the published ones when touched days changed
 // and everything else is as published. Where touched is zero that is not known and every day is walked.
 func (d *Days) Refold(opening int64, touched Touched) Cursor {
 	c := Cursor{days: d, prev: opening, was: opening, opening: opening, whole: touched == Touched{}}
-	if !c.whole {
-		c.first, c.second = d.offset(touched.First), d.offset(touched.Second)
-		c.jump(c.first)
+	if c.whole {
+		c.move(place{})
+		return c
 	}
+	c.first, c.second = d.offset(touched.First), d.offset(touched.Second)
+	c.jump(c.first)
 	return c
 }
 
@@ -70,10 +75,13 @@ func (d *Days) Refold(opening int64, touched Touched) Cursor {
 // differ or at a close that does not fit int64.
 func (c *Cursor) Next() bool {
 	for {
-		e := c.days.get(c.at)
-		if e == nil {
-			return false
+		if c.at.i >= len(c.chunk) {
+			if c.at.chunk+1 >= len(c.days.chunks) {
+				return false
+			}
+			c.move(place{chunk: c.at.chunk + 1})
 		}
+		e := &c.chunk[c.at.i]
 		if c.prev == c.was && !c.whole && e.at != c.first && e.at != c.second {
 			if e.at > c.second {
 				return false
@@ -81,7 +89,7 @@ func (c *Cursor) Next() bool {
 			c.jump(c.second)
 			continue
 		}
-		c.at = c.days.next(c.at)
+		c.at.i++
 		if e.active > 0 || e.flags&flagPresent != 0 {
 			return c.derive(e)
 		}
@@ -90,14 +98,18 @@ func (c *Cursor) Next() bool {
 
 // derive fills in the step of a day and carries its closes on.
 func (c *Cursor) derive(e *day) bool {
+	c.entry = e
 	s := &c.Step
-	s.Day, s.Previous, s.Was, s.Active = c.days.day(e.at), c.prev, c.was, e.active > 0
-	s.Published = c.days.published(e)
+	s.Day, s.Previous, s.Was, s.Old = c.days.day(e.at), c.prev, c.was, e.close
+	s.Active, s.Present, s.Alerted = e.active > 0, e.flags&flagPresent != 0, e.flags&flagAlerted != 0
 	if c.started == 0 {
 		c.started = s.Day
 	}
 	if s.Active {
-		closed, fits := c.days.derive(e, c.prev)
+		closed, fits := c.prev+e.sum, true
+		if e.flags&(flagCounted|flagWide) != 0 || (closed > c.prev) != (e.sum > 0) {
+			closed, fits = c.days.derive(e, c.prev)
+		}
 		c.refolded++
 		if !fits {
 			c.failed = s.Day
@@ -105,15 +117,29 @@ func (c *Cursor) derive(e *day) bool {
 		}
 		s.Close, c.prev = closed, closed
 	}
-	if s.Published.Present {
-		c.was = s.Published.Close
+	if s.Present {
+		c.was = s.Old
 	}
 	return true
 }
 
+// Versions returns the published versions of the step's balance and alert, 0 before the first.
+func (c *Cursor) Versions() (balance, alert ledger.Version) {
+	p := c.days.published(c.entry)
+	return p.Balance, p.Alert
+}
+
+// move makes p, which seek returned or which begins a chunk, the next day.
+func (c *Cursor) move(p place) {
+	c.at, c.chunk = p, nil
+	if p.chunk < len(c.days.chunks) {
+		c.chunk = c.days.chunks[p.chunk]
+	}
+}
+
 // jump moves to a touched day when everything before it is as published.
 func (c *Cursor) jump(at uint16) {
-	c.at = c.days.seek(at)
+	c.move(c.days.seek(at))
 	c.prev = c.days.closeBefore(c.at, c.opening)
 	c.was = c.prev
 }
