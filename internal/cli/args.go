@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// rewrite turns single-dash long flags into the double-dash form that the flag parser knows: -role relay becomes
+// --role relay, -format=raw becomes --format=raw. One-letter flags, numbers, a lone dash and everything after -- stay.
+func rewrite(args []string) []string {
+	out := make([]string, 0, len(args))
+	for i, a := range args {
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		out = append(out, doubled(a))
+	}
+	return out
+}
+
+func doubled(arg string) string {
+	if len(arg) < 3 || arg[0] != '-' || arg[1] == '-' || arg[2] == '=' {
+		return arg
+	}
+	if c := arg[1]; c < 'A' || c > 'z' {
+		return arg
+	}
+	return "-" + arg
+}
+
+// environment gives every flag that was not typed the value of AMENDS_<NAME>, dashes as underscores, where that
+// variable is set and not empty.
+func environment(cmd *cobra.Command, lookup func(string) string) error {
+	var failed error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" || failed != nil {
+			return
+		}
+		name := variable(f.Name)
+		v := lookup(name)
+		if v == "" {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, v); err != nil {
+			failed = usagef("%s=%q: %v", name, v, err)
+		}
+	})
+	return failed
+}
+
+// variable returns the environment variable of a flag.
+func variable(flag string) string {
+	return "AMENDS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// secret reads a value that never comes from a flag: from the variable, or from the file that <variable>_FILE names.
+func secret(lookup func(string) string, name string) (string, error) {
+	if v := lookup(name); v != "" {
+		return v, nil
+	}
+	path := lookup(name + "_FILE")
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", usagef("%s_FILE: %v", name, err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}

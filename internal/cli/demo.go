@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"amends/internal/embedded"
+	"amends/internal/manifest"
+	"amends/internal/provision"
+	"amends/internal/roles"
+	"amends/internal/showcase"
+	"amends/internal/verify"
+	"amends/internal/workload"
+)
+
+// demoWorkers is how many source members a demo runs: both partitions move on their own.
+const demoWorkers = 2
+
+type demoOptions struct {
+	stack    embedded.StackOptions
+	scenario string
+	file     string
+	once     bool
+	json     bool
+}
+
+func (a *app) demo() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "[retail]",
+		Short: "Tell the main story on an embedded stack; nothing needs to be installed",
+		Long: `Starts the embedded stack, creates a namespace, runs a worker, a relay and a view, loads records and a correction, shows what
+was published and repaired, and ends with an independent verification. It keeps running until Ctrl-C unless -once is given.
+Data is kept, also through kill -9, and the next start tells the same story. retail loads a year of sales with their
+cancellations, generated or from the Online Retail file.`,
+		Example: `  amends demo
+  amends demo -once -o json
+  amends demo retail
+  amends demo retail -file online-retail-top60.csv -once`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && args[0] != "retail" {
+				return usagef("%s: unknown scenario %q; try: %s, %s retail", cmd.CommandPath(), strings.Join(args, " "), cmd.CommandPath(), cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	a.stackFlags(cmd, &o.stack)
+	a.outputFlag(cmd)
+	cmd.Flags().BoolVar(&o.once, "once", false, "end after the verification, with its code")
+	cmd.Flags().StringVar(&o.file, "file", "", "retail: Online Retail CSV `file` instead of generated sales")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if o.json, err = a.json(); err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			o.scenario = args[0]
+		}
+		if o.file != "" && o.scenario != "retail" {
+			return usagef("-file belongs to: %s retail", cmd.CommandPath())
+		}
+		err = a.tellDemo(cmd.Context(), &o)
+		if stopped(cmd.Context()) && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}
+	return cmd
+}
+
+// tellDemo runs one demo from the start of the stack to its end.
+func (a *app) tellDemo(ctx context.Context, o *demoOptions) (err error) {
+	data, scenario, err := o.history()
+	if err != nil {
+		return err
+	}
+	stack, err := a.startStack(ctx, o.stack)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stack.Stop()) }()
+	d, err := a.provisionDemo(ctx, stack, scenario)
+	if err != nil {
+		return err
+	}
+	defer d.session.close()
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := d.runRoles(running)
+		ended <- err
+		if err != nil {
+			end(err)
+		}
+	}()
+	words := io.Writer(a.Stdout)
+	if o.json {
+		words = a.Stderr
+	}
+	d.say = func(line string) { fmt.Fprintln(words, strings.TrimRight("  "+line, " ")) }
+	d.intro(stack)
+	result, err := d.tell(running, data)
+	if err == nil {
+		d.outro(result)
+		if o.json {
+			err = demoJSON(a.Stdout, result, stack.Endpoints())
+		}
+	} else if cause := context.Cause(running); cause != nil && !stopped(ctx) {
+		err = cause // the role's own error, not that of who waited for it
+	}
+	if err == nil && !o.once {
+		d.say("Running. Ctrl-C stops it and keeps the data.")
+		err = wait(ctx, stack, ended)
+	}
+	end(nil)
+	if err == nil && o.once && result.Report.Status != verify.Pass {
+		err = &statusError{result.Report}
+	}
+	return errors.Join(err, drained(ended))
+}
+
+// wait returns when a signal comes, a role ends or the stack fails.
+func wait(ctx context.Context, stack *embedded.Stack, ended chan error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-ended:
+		ended <- nil
+		return err
+	case <-stack.Failed():
+		return errStackFailed
+	}
+}
+
+// drained waits for the roles; that they were told to end is no error.
+func drained(ended chan error) error {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// history returns the retail data, nil for the worked example, and the scenario.
+func (o *demoOptions) history() (*workload.Dataset, showcase.Scenario, error) {
+	switch {
+	case o.scenario == "":
+		return nil, showcase.WorkedExample(), nil
+	case o.file == "":
+		data := workload.SyntheticRetail(workload.RetailOptions{Seed: 1})
+		return data, showcase.RetailScenario("retail", data), nil
+	}
+	f, err := os.Open(o.file)
+	if err != nil {
+		return nil, showcase.Scenario{}, usagef("open retail file: %v", err)
+	}
+	defer f.Close()
+	data, err := workload.ReadRetail(f)
+	if err != nil {
+		return nil, showcase.Scenario{}, usagef("read %s: %v", o.file, err)
+	}
+	return data, showcase.RetailScenario("retail-file", data), nil
+}
+
+// demo is a provisioned demo on a running stack.
+type demo struct {
+	*app
+	target  *target
+	session *session
+	dir     string // of the stack
+	path    string // of the manifest
+	say     func(string)
+}
+
+func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario showcase.Scenario) (*demo, error) {
+	path, err := stack.File(scenario.Name + ".json")
+	if err != nil {
+		return nil, err
+	}
+	e := stack.Endpoints()
+	d := &demo{app: a, dir: stack.Dir(), path: path, target: &target{broker: a.brokerOptions(e.Brokers), database: e.DatabaseURL}}
+	d.target.broker.Brokers = e.Brokers
+	provisioning, cancel := context.WithTimeout(ctx, migrating)
+	defer cancel()
+	admin, err := d.admin()
+	if err != nil {
+		return nil, err
+	}
+	defer admin.Close()
+	m, err := scenario.Provision(provisioning, admin, path, func(ctx context.Context, m *manifest.Manifest) (provision.Binder, error) {
+		d.target.manifest = m
+		d.session, err = a.open(ctx, d.target, create)
+		if err != nil {
+			return nil, err
+		}
+		return d.session.namespace, nil
+	})
+	if err == nil {
+		d.target.manifest = m
+		err = provision.CheckTopics(provisioning, admin, m)
+	}
+	if err == nil && !stack.Attached() {
+		err = stack.SetManifest(path)
+	}
+	if err != nil && d.session != nil {
+		d.session.close()
+	}
+	return d, err
+}
+
+// runRoles runs all three roles until ctx ends. Words about their work are for other commands.
+func (d *demo) runRoles(ctx context.Context) error {
+	log := slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return roles.Run(ctx, roles.Options{Manifest: d.target.manifest, Namespace: d.session.namespace, Topics: d.session.admin, Broker: d.target.broker,
+		Server: d.session.db.Server, Holder: holder(), Logger: log, Roles: roles.All(), Workers: demoWorkers})
+}
+
+// intro prints the block of endpoints.
+func (d *demo) intro(stack *embedded.Stack) {
+	e, m := stack.Endpoints(), d.target.manifest
+	version := e.PostgreSQL
+	d.say(fmt.Sprintf("✓ PostgreSQL %-12s %s", version, hostOf(e.DatabaseURL)))
+	d.say(fmt.Sprintf("✓ %-23s %s   (embedded; not for production)", "Kafka-compatible", strings.Join(e.Brokers, ",")))
+	d.say(fmt.Sprintf("✓ topics, workers %d, relay 1, view 1", demoWorkers))
+	d.say(fmt.Sprintf("SQL         psql '%s'", e.DatabaseURL))
+	d.say(fmt.Sprintf("Kafka       kcat -b %s -C -t %s -J", strings.Join(e.Brokers, ","), m.Output.Topic))
+	d.say("")
+}
+
+// outro prints the verification and what to try next.
+func (d *demo) outro(r *showcase.Result) {
+	mark := "✓"
+	if r.Report.Status != verify.Pass {
+		mark = "✗"
+	}
+	d.say(fmt.Sprintf("%s verify %s", mark, headline(r.Report)))
+	d.say("")
+	d.say("Try   " + d.command("view show"))
+	d.say("      " + d.command("verify -deep"))
+	d.say("      " + d.command("demo retail"))
+	d.say("")
+}
+
+// command writes a command as it can be pasted: with the path that this program was started by, and the stack's own
+// directory where it is not the default.
+func (d *demo) command(text string) string {
+	if d.Names == Flat {
+		text = strings.Replace(text, "view show", "view-show", 1)
+	}
+	line := d.Program + " " + text
+	if standard, err := embedded.DefaultDir(); err != nil || filepath.Clean(standard) != d.dir {
+		line = "AMENDS_DIR=" + quote(d.dir) + " " + line
+	}
+	return line
+}
+
+// quote writes a word for a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// tell tells the story of the scenario.
+func (d *demo) tell(ctx context.Context, data *workload.Dataset) (*showcase.Result, error) {
+	p := &demoPipeline{d}
+	dir, err := os.MkdirTemp("", "amends-demo-")
+	if err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if data == nil {
+		return (&showcase.Story{Pipeline: p, Say: d.say, Dir: dir}).Tell(ctx)
+	}
+	return (&showcase.Retail{Pipeline: p, Data: data, Say: d.say, Progress: d.progress(), Dir: dir}).Tell(ctx)
+}
+
+// progress returns what replaces the last line on a terminal, and nothing elsewhere.
+func (d *demo) progress() func(string) {
+	f, ok := d.Stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return func(string) {}
+	}
+	return func(line string) { fmt.Fprintf(f, "\r\033[K  %s\r", line) }
+}

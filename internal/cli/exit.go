@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"amends/internal/broker"
+	"amends/internal/journal"
+	"amends/internal/manifest"
+	"amends/internal/provision"
+	"amends/internal/store"
+	"amends/internal/verify"
+)
+
+// The exit codes of design section 8; 3 to 6 are a verification's own (S10).
+const (
+	exitDone       = 0
+	exitFailure    = 1
+	exitUsage      = 2
+	exitFenced     = 10
+	exitIntegrity  = 11
+	exitUnresolved = 12
+	exitMisfit     = 13
+)
+
+// usageError is a wrong invocation: what is wrong and what to type.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// statusError ends verify with its status's own code.
+type statusError struct{ report *verify.Report }
+
+func (e *statusError) Error() string { return "verify " + headline(e.report) }
+
+// classes map errors to codes; the first that matches counts. A lost integrity outweighs an unknown outcome, and both
+// outweigh what a restart can mend.
+var classes = []struct {
+	sentinels []error
+	matches   func(error) bool
+	code      int
+}{
+	{code: exitUsage, matches: isUsage, sentinels: []error{provision.ErrUnbound, provision.ErrSameTopic, verify.ErrUnbound}},
+	{code: exitIntegrity, matches: isIdentity, sentinels: []error{store.ErrIntegrity, store.ErrProtocol, journal.ErrChecksum, broker.ErrNoTopic}},
+	{code: exitUnresolved, sentinels: []error{store.ErrCommitUnknown, broker.ErrUnknownOutcome, provision.ErrUnresolved}},
+	{code: exitFenced, sentinels: []error{store.ErrFence}},
+	{code: exitMisfit, sentinels: []error{store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace, store.ErrConfig, store.ErrBinding,
+		store.ErrBindRefused, journal.ErrFormat}},
+}
+
+// classify is the only place where an error becomes an exit code (I25).
+func classify(_ context.Context, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.report.Status.ExitCode()
+	}
+	for _, c := range classes {
+		if c.matches != nil && c.matches(err) {
+			return c.code
+		}
+		for _, s := range c.sentinels {
+			if errors.Is(err, s) {
+				return c.code
+			}
+		}
+	}
+	return exitFailure
+}
+
+func isUsage(err error) bool {
+	return is[*usageError](err) || is[*manifest.Error](err) || is[*provision.ConfigError](err) || is[*provision.RefusedFile](err) ||
+		is[*provision.FileError](err)
+}
+
+func isIdentity(err error) bool { return is[*broker.IdentityError](err) || is[*broker.RangeError](err) }
+
+func is[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+// cause writes an error on one line.
+func cause(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"amends/internal/provision"
+	"amends/internal/roles"
+)
+
+// roleFlags are those of run and of the bare form.
+type roleFlags struct {
+	roles     []string
+	workers   int
+	maxWait   time.Duration
+	noStandby bool
+}
+
+func (a *app) roleFlags(cmd *cobra.Command, r *roleFlags, otherwise []string) {
+	a.manifestFlag(cmd)
+	a.brokersFlag(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, with commas")
+	f.IntVar(&r.workers, "workers", 1, "`members` of the source group in this process, 1 or more")
+	f.BoolVar(&r.noStandby, "no-standby", false, "end with code 10 instead of waiting while another process relays or views")
+	f.DurationVar(&r.maxWait, "max-wait", 0, "give up the start after this `time` when a service is away (0: wait without limit)")
+}
+
+func (a *app) run() *cobra.Command {
+	var r roleFlags
+	cmd := &cobra.Command{
+		Short: "Run roles: source, relay and view, or some of them",
+		Long: `Runs roles until SIGTERM, which drains them. Any number of processes may run each role: source partitions are shared out,
+a second relay or view waits as a standby. A role that ends ends the process with its code.`,
+		Example: `  amends run -manifest pipeline.json
+  amends run -manifest pipeline.json -role relay,view
+  amends run -manifest pipeline.json -role source -workers 4`,
+		Args: noArgs,
+	}
+	a.roleFlags(cmd, &r, []string{"source", "relay", "view"})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runRoles(cmd, &r) }
+	return cmd
+}
+
+// bare is the program without a command: with flags it runs roles, the source unless told, without any it helps.
+func (a *app) bare() *cobra.Command {
+	var r roleFlags
+	cmd := &cobra.Command{
+		Short: "amends repairs what was published from a ledger that turned out wrong",
+		Long: `amends keeps published balances and alerts right: a late, amended or cancelled record changes what follows from it, each
+change is published with a version and its cause, and an independent recomputation proves the result.`,
+		Example: `  amends demo
+  amends source create -namespace shop -topic shop-source > source.json
+  amends output create -manifest source.json -topic shop-output > pipeline.json
+  amends run -manifest pipeline.json
+  amends source load -manifest pipeline.json -file fixtures/before.jsonl
+  amends verify -manifest pipeline.json`,
+	}
+	a.roleFlags(cmd, &r, []string{"source"})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.typed == 0 {
+			return cmd.Help()
+		}
+		return a.runRoles(cmd, &r)
+	}
+	return cmd
+}
+
+// selected checks the names of roles.
+func (r *roleFlags) selected(cmd *cobra.Command) ([]roles.Role, error) {
+	if r.workers < 1 || r.maxWait < 0 || len(r.roles) == 0 {
+		return nil, usagef("%s: -role names roles, -workers is 1 or more, -max-wait 0 or more", cmd.CommandPath())
+	}
+	var out []roles.Role
+	for _, name := range r.roles {
+		role := roles.Role(strings.TrimSpace(name))
+		if !slices.Contains(roles.All(), role) {
+			return nil, usagef("unknown role %q; the roles are source, relay and view", name)
+		}
+		if !slices.Contains(out, role) {
+			out = append(out, role)
+		}
+	}
+	return out, nil
+}
+
+func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
+	selected, err := r.selected(cmd)
+	if err != nil {
+		return err
+	}
+	t, err := a.target()
+	if err != nil {
+		return err
+	}
+	if t.manifest.Output == nil && (slices.Contains(selected, roles.Relay) || slices.Contains(selected, roles.View)) {
+		return provision.ErrUnbound
+	}
+	s, err := a.start(cmd.Context(), t, r.maxWait)
+	if stopped(cmd.Context()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+	log.Info("roles start", "namespace", t.manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.broker.Brokers, ","), "pid", os.Getpid())
+	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.manifest, Namespace: s.namespace, Topics: s.admin, Broker: t.broker, Server: s.db.Server,
+		Holder: holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby})
+	if err == nil {
+		log.Info("roles stopped", "namespace", t.manifest.Config.Namespace)
+	}
+	return err
+}
+
+// start establishes everything that must hold before a role reads anything: both topics' identity, the configuration and
+// the binding. Services that are away are waited for, without limit when maxWait is 0.
+func (a *app) start(ctx context.Context, t *target, maxWait time.Duration) (*session, error) {
+	if maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxWait)
+		defer cancel()
+	}
+	var s *session
+	err := a.patiently(ctx, "PostgreSQL", func() (err error) {
+		s, err = a.open(ctx, t, create)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = a.patiently(ctx, "the broker", func() error { return provision.CheckTopics(ctx, s.admin, t.manifest) })
+	if err == nil {
+		err = a.patiently(ctx, "PostgreSQL", func() error { return provision.CheckBinding(ctx, s.namespace, t.manifest) })
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// stopped reports whether a signal ended ctx: a clean stop.
+func stopped(ctx context.Context) bool { return context.Cause(ctx) == errStopped }
+
+// holder names this process in leases: no other has the same name.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:10])
+}

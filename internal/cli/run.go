@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Names says how a program names its commands.
+type Names bool
+
+// The two programs share one table of commands.
+const (
+	Nested Names = false // amends source create
+	Flat   Names = true  // amendsctl source-create
+)
+
+// Process is one invocation of a program.
+type Process struct {
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) string
+	Program string // as it was started, for the commands that are printed
+	Args    []string
+	Names   Names
+}
+
+// Main runs the program of this operating system process and returns its exit code. The first SIGTERM or interrupt
+// drains: roles finish or abandon their batch and the code is 0. A second one aborts at once.
+func Main(names Names) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	go func() {
+		s, ok := <-signals
+		if !ok {
+			return
+		}
+		fmt.Fprintf(os.Stderr, "%s: draining; a second one aborts\n", s)
+		cancel(errStopped)
+		s = <-signals
+		fmt.Fprintf(os.Stderr, "%s: aborted by a second %s; starting again is safe\n", os.Args[0], s)
+		os.Exit(exitFailure)
+	}()
+	return Run(ctx, Process{Program: os.Args[0], Names: names, Args: os.Args[1:],
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv})
+}
+
+// errStopped is the cause of a context cancelled by a signal.
+var errStopped = errors.New("stopped by a signal")
+
+// Run executes one invocation and returns its exit code (design section 8). A failure's cause is the last line on Stderr.
+func Run(ctx context.Context, p Process) int {
+	a := &app{Process: p}
+	root := a.root()
+	root.SetArgs(rewrite(p.Args))
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	code := classify(ctx, err)
+	if code != exitDone {
+		fmt.Fprintf(p.Stderr, "%s: %s\n", a.name(), cause(err))
+	}
+	return code
+}

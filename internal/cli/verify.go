@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"amends/internal/broker"
+	"amends/internal/provision"
+	"amends/internal/store"
+	"amends/internal/verify"
+)
+
+func (a *app) verify() *cobra.Command {
+	j := &verify.Job{}
+	cmd := &cobra.Command{
+		Short: "Recompute everything from the source and compare the view with it",
+		Long: `An independent recomputation reads the complete source from the topic and is compared with every row of the view, in one
+snapshot. Without -live it waits, within -timeout, until everything loaded before has reached the view. Neither stops a
+worker, a relay or a view.
+Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
+		Example: `  amends verify -manifest pipeline.json
+  amends verify -manifest pipeline.json -live
+  amends verify -manifest pipeline.json -deep -timeout 10m -o json`,
+		Args: noArgs,
+	}
+	a.manifestFlag(cmd)
+	a.brokersFlag(cmd)
+	a.outputFlag(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&j.Live, "live", false, "compare at the present cut instead of waiting for everything loaded")
+	f.BoolVar(&j.Deep, "deep", false, "also compare every journal row with its source record, and the output topic with both")
+	f.DurationVar(&j.Timeout, "timeout", verify.DefaultTimeout, "`budget` for waiting, reading and comparing")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		asJSON, err := a.json()
+		if err != nil {
+			return err
+		}
+		if j.Timeout <= 0 {
+			return usagef("-timeout %v: more than 0", j.Timeout)
+		}
+		t, err := a.target()
+		if err != nil {
+			return err
+		}
+		if t.manifest.Output == nil {
+			return verify.ErrUnbound
+		}
+		report, err := a.verifyTarget(cmd.Context(), t, j)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = reportJSON(a.Stdout, report)
+		} else {
+			err = reportText(a.Stdout, report)
+		}
+		if err == nil && report.Status != verify.Pass {
+			err = &statusError{report}
+		}
+		return err
+	}
+	return cmd
+}
+
+// verifyTarget runs one verification and records it where the database lets it.
+func (a *app) verifyTarget(ctx context.Context, t *target, j *verify.Job) (*verify.Report, error) {
+	opening, cancel := context.WithTimeout(ctx, j.Timeout)
+	defer cancel()
+	s, err := a.open(opening, t, readOnly)
+	if errors.Is(err, store.ErrConfig) {
+		return verify.Refused(t.manifest, j.Live, j.Deep, err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := provision.CheckBinding(opening, s.namespace, t.manifest); err != nil {
+		return nil, err
+	}
+	return a.verifySession(ctx, t, s, j)
+}
+
+// verifySession verifies over an open session.
+func (a *app) verifySession(ctx context.Context, t *target, s *session, j *verify.Job) (*verify.Report, error) {
+	m := t.manifest
+	j.Manifest, j.Topics, j.Store = m, s.admin, s.namespace
+	j.Source = func() (verify.Reader, error) {
+		return broker.NewReader(t.broker, m.SourceTopic, m.Config.SourceIncarnation)
+	}
+	j.Output = func() (verify.Reader, error) { return broker.NewReader(t.broker, m.Output.Topic, m.Output.Incarnation) }
+	j.Guard = func(ctx context.Context) (verify.Guard, error) {
+		g, err := s.db.GuardSource(ctx, m.Config.SourceIncarnation)
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	began := time.Now()
+	report, err := j.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.namespace.RecordVerification(ctx, verification(report, began)); err != nil {
+		fmt.Fprintf(a.Stderr, "the verification was not recorded: %v\n", err)
+	}
+	return report, nil
+}
+
+// verification is what the database keeps of a report.
+func verification(r *verify.Report, began time.Time) store.Verification {
+	v := store.Verification{Started: began, Status: string(r.Status), Outputs: r.Outputs, Differences: r.Differences,
+		Quiesced: r.Mode == "quiesced", Deep: r.Deep}
+	for _, b := range r.Boundary {
+		v.Boundary = append(v.Boundary, store.Cut{Partition: b.Partition, Frontier: b.SourceEnd})
+	}
+	if r.Status != verify.Pass {
+		v.Detail = headline(r)
+	}
+	return v
+}

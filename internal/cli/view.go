@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"amends/internal/inspect"
+	"amends/internal/provision"
+)
+
+func (a *app) viewShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Short: "Show rows, tombstones, positions and protocol errors from one snapshot",
+		Long: `Shows what the view holds now. It is a live snapshot and proves nothing: verify does. Only the database is read; -brokers
+is there so that all commands of a session take the same flags. The code is 0 also when protocol errors are shown.`,
+		Example: `  amends view show -manifest pipeline.json
+  amends view show -manifest pipeline.json -o json | jq .balances`,
+		Args: noArgs,
+	}
+	a.manifestFlag(cmd)
+	a.brokersFlag(cmd)
+	a.outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		asJSON, err := a.json()
+		if err != nil {
+			return err
+		}
+		t, err := a.target()
+		if err != nil {
+			return err
+		}
+		opening, cancel := context.WithTimeout(cmd.Context(), giveUp)
+		defer cancel()
+		s, err := a.open(opening, t, readOnly)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		if err := provision.CheckBinding(opening, s.namespace, t.manifest); err != nil {
+			return err
+		}
+		if asJSON {
+			return inspect.ShowJSON(cmd.Context(), a.Stdout, t.manifest.Config.Namespace, s.namespace)
+		}
+		return inspect.ShowText(cmd.Context(), a.Stdout, t.manifest.Config.Namespace, s.namespace)
+	}
+	return cmd
+}
