@@ -157,6 +157,31 @@ func TestSC15ValueRejections(t *testing.T) {
 	}
 }
 
+// Row 8: a broker key that is absent, no key encoding, or another stock key, whether that one is configured or not.
+// Row 7 comes first. Each is decoded twice: what the decoder remembers of a key changes nothing.
+func TestSC15KeyRejections(t *testing.T) {
+	d := NewDecoder(workedConfig(t))
+	for _, c := range []struct {
+		key  []byte
+		item string
+		want ledger.Rejection
+	}{
+		{nil, "widget", ledger.KeyMismatch}, {[]byte{}, "widget", ledger.KeyMismatch}, {[]byte(`null`), "widget", ledger.KeyMismatch}, {[]byte("\xff"), "widget", ledger.KeyMismatch},
+		{[]byte(`{"item":"other","location":"berlin"}`), "widget", ledger.KeyMismatch}, {[]byte(`{"item":"widget","location":"paris"}`), "widget", ledger.KeyMismatch},
+		{[]byte(`{"item":"widget","location":"berlin","x":1}`), "widget", ledger.KeyMismatch}, {[]byte(`{"item":"widget","location":"berlin"}}`), "widget", ledger.KeyMismatch},
+		{[]byte(`{"item":"Widget","location":"berlin"}`), "widget", ledger.KeyMismatch}, {[]byte(`["widget","berlin"]`), "widget", ledger.KeyMismatch},
+		{nil, "gizmo", ledger.UnknownKey}, {[]byte(`{"item":"widget","location":"berlin"}`), "gizmo", ledger.UnknownKey}, {[]byte(`{"item":"gizmo","location":"berlin"}`), "gizmo", ledger.UnknownKey},
+		{[]byte(`{"location" : "berlin", "item" : "\u0077idget"}`), "widget", 0},
+	} {
+		value := []byte(strings.Replace(active, "widget", c.item, 1))
+		for range 2 {
+			if out := d.Decode(ledger.SourceRecord{Key: c.key, Value: value}); out.Rejection != c.want {
+				t.Errorf("key %q, item %s: %v, want %v", c.key, c.item, out.Rejection, c.want)
+			}
+		}
+	}
+}
+
 // The limits of S3 on sizes and depth, at the limit and one past it.
 func TestLimits(t *testing.T) {
 	d := NewDecoder(workedConfig(t))
