@@ -75,7 +75,7 @@ var table = map[string]rule{
 	"tidy":            {},
 	"pgtest":          {internal: "absent scratch embedded embedded/process", external: pgx},
 	"kafkatest":       {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
-	"store/storetest": {internal: "ledger manifest wire journal engine store"},
+	"store/storetest": {internal: "ledger manifest wire journal engine store", external: "github.com/google/go-cmp"},
 	"pipelinetest":    {internal: "ledger manifest wire engine store store/memory store/postgres broker worker delivery lease verify provision roles embedded workload kafkatest pgtest absent scratch"},
 }
 
