@@ -66,7 +66,8 @@ func CheckReceipt(r Receipt) error {
 // are what an envelope can say. ErrExhausted where a version passed 2^63-1, ErrProtocol for anything else.
 func CheckPage(p *ViewPage) error {
 	b, n := p.Before, p.Next
-	if n.Output < b.Output || n.Sequence < b.Sequence || n.Cause < b.Cause || b.Stopped || n.Stopped != (p.Stop != nil) {
+	if n.Output < b.Output || n.Sequence < b.Sequence || n.Cause < b.Cause || b.Stopped || n.Stopped != (p.Stop != nil) ||
+		n.Output < ledger.Frontier(n.Sequence) {
 		return fmt.Errorf("check page: position %d/%d/%d to %d/%d/%d, stopped %t to %t: %w",
 			b.Output, b.Sequence, b.Cause, n.Output, n.Sequence, n.Cause, b.Stopped, n.Stopped, ErrProtocol)
 	}

@@ -121,7 +121,7 @@ func (n *Namespace) RecordVerification(_ context.Context, v store.Verification) 
 	}
 	n.db.mu.Lock()
 	defer n.db.mu.Unlock()
-	v.Finished = n.db.now()
+	v.Finished, v.Detail = n.db.now(), store.PlainText(v.Detail)
 	v.Boundary = slices.Clone(v.Boundary)
 	n.s.verifications = append(n.s.verifications, v)
 	return nil

@@ -66,7 +66,9 @@ func (n *Namespace) ApplyViewInput(_ context.Context, l store.Lease, page *store
 		s.rows[page.Changes[i].Row.ID] = store.CloneRow(page.Changes[i].Row)
 	}
 	if page.Stop != nil {
-		s.violations = append(s.violations, store.CloneViolation(*page.Stop))
+		v := store.CloneViolation(*page.Stop)
+		v.Reason = store.PlainText(v.Reason)
+		s.violations = append(s.violations, v)
 	}
 	next := page.Next
 	next.Term, next.Nonce = l.Term, l.Nonce
