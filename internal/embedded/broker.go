@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 
+	"amends/internal/embedded/process"
+
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -29,7 +31,7 @@ type BrokerOptions struct {
 // Broker is an in-process Kafka-compatible broker that syncs each batch to the disk before it acknowledges it.
 type Broker struct {
 	cluster *kfake.Cluster
-	lock    *lock
+	lock    *process.Lock
 	dir     string
 	port    int
 }
@@ -44,31 +46,31 @@ func StartBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
-	hold, err := acquireLock(dir, "lock")
+	hold, err := process.Acquire(dir, "lock")
 	if err != nil {
 		return nil, err
 	}
 	b := &Broker{dir: dir, lock: hold}
 	if err := b.start(ctx, &o); err != nil {
-		return nil, errors.Join(err, hold.release())
+		return nil, errors.Join(err, hold.Release())
 	}
 	return b, nil
 }
 
 func (b *Broker) start(ctx context.Context, o *BrokerOptions) error {
-	if err := checkSpace(b.dir, minSpaceBytes); err != nil {
+	if err := process.CheckSpace(b.dir, process.MinSpaceBytes); err != nil {
 		return err
 	}
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
 	file := filepath.Join(b.dir, portName)
-	want, fixed := rememberedPort(file, brokerPort), false
+	want, fixed := process.RememberedPort(file, brokerPort), false
 	if o.Port != 0 {
 		want, fixed = o.Port, true
 	}
 	for next := want; ; next = b.port + 1 {
-		port, err := choosePort(next, fixed, "-broker-port")
+		port, err := process.ChoosePort(next, fixed, "-broker-port")
 		if err != nil {
 			return err
 		}
@@ -82,9 +84,9 @@ func (b *Broker) start(ctx context.Context, o *BrokerOptions) error {
 		}
 	}
 	if b.port != want {
-		tell(o.Progress, fmt.Sprintf("port %d is in use: the broker listens on %d", want, b.port))
+		process.Tell(o.Progress, fmt.Sprintf("port %d is in use: the broker listens on %d", want, b.port))
 	}
-	if err := writeFileAtomic(file, []byte(strconv.Itoa(b.port)+"\n")); err != nil {
+	if err := process.WriteFile(file, []byte(strconv.Itoa(b.port)+"\n")); err != nil {
 		b.cluster.Close()
 		return err
 	}
@@ -102,7 +104,7 @@ func (b *Broker) prepare(ctx context.Context) error {
 		if err := os.Remove(clean); err != nil {
 			return fmt.Errorf("forget orderly stop: %w", err)
 		}
-		return syncDir(b.dir)
+		return process.SyncDir(b.dir)
 	}
 	if _, err := os.Stat(logs); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -117,7 +119,7 @@ func openLogs(dir string, port int) (*kfake.Cluster, error) {
 }
 
 // Address is host and port.
-func (b *Broker) Address() string { return address(b.port) }
+func (b *Broker) Address() string { return process.Address(b.port) }
 
 // Port is the TCP port on 127.0.0.1.
 func (b *Broker) Port() int { return b.port }
@@ -125,6 +127,6 @@ func (b *Broker) Port() int { return b.port }
 // Stop closes the broker, notes that it ended in order, and gives the directory up.
 func (b *Broker) Stop() error {
 	b.cluster.Close()
-	err := writeFileAtomic(filepath.Join(b.dir, cleanName), []byte("stopped in order\n"))
-	return errors.Join(err, b.lock.release())
+	err := process.WriteFile(filepath.Join(b.dir, cleanName), []byte("stopped in order\n"))
+	return errors.Join(err, b.lock.Release())
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"amends/internal/embedded/process"
 )
 
 // The majors of PostgreSQL that amends runs on.
@@ -95,16 +97,7 @@ func (o FindOptions) cacheDir() (string, error) {
 	if o.CacheDir != "" {
 		return o.CacheDir, nil
 	}
-	return UserCache()
-}
-
-// UserCache is the directory for what can be fetched or made again: amends under the user's cache directory.
-func UserCache() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find cache directory: %w", err)
-	}
-	return filepath.Join(dir, "amends"), nil
+	return process.UserCache()
 }
 
 type place struct{ dir, source string }

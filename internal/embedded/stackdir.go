@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"amends/internal/embedded/process"
 )
 
 // mark is the content of the file that makes a directory this package's own.
@@ -93,7 +95,7 @@ func claimDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("mark directory: %w", err)
 	}
-	return writeFileAtomic(filepath.Join(dir, markName), append(raw, '\n'))
+	return process.WriteFile(filepath.Join(dir, markName), append(raw, '\n'))
 }
 
 func isMarked(dir string) (bool, error) {
@@ -129,11 +131,11 @@ func Reset(dir string) error {
 	if !marked {
 		return fmt.Errorf("reset %s: amends did not make this directory; remove it yourself or choose another -dir", dir)
 	}
-	hold, err := acquireLock(dir, "lock")
+	hold, err := process.Acquire(dir, "lock")
 	if err != nil {
 		return err
 	}
-	return errors.Join(takeOut(dir), removeTaken(dir), hold.release())
+	return errors.Join(takeOut(dir), removeTaken(dir), hold.Release())
 }
 
 // takeOut renames every part of the data, so that a reset that is cut off leaves no half of it in use.

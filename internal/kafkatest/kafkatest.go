@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"amends/internal/absent"
-	"amends/internal/embedded"
+	"amends/internal/embedded/apache"
+	"amends/internal/embedded/process"
 	"amends/internal/scratch"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -25,7 +26,7 @@ const startTimeout = 8 * time.Minute
 
 // The test binary's broker. A lazily started process is the one state that must outlive a test.
 var (
-	own   = sync.OnceValues(func() (*embedded.Kafka, error) { return start(0, "") })
+	own   = sync.OnceValues(func() (*apache.Kafka, error) { return start(0, "") })
 	named = sync.OnceValues(reach)
 )
 
@@ -50,7 +51,7 @@ func Brokers(t testing.TB) []string {
 // refuse ends the test: an absence is counted as one, everything else is a failure.
 func refuse(t testing.TB, err error) {
 	t.Helper()
-	var missing *embedded.MissingError
+	var missing *process.MissingError
 	if errors.As(err, &missing) {
 		absent.Skip(t, absent.KindBroker, missing.What, missing.How+", or set "+brokersEnv)
 	}
@@ -73,7 +74,7 @@ func reach() ([]string, error) {
 }
 
 // start starts a Kafka of this process; an empty dir is a new one that lasts as long as the process.
-func start(port int, dir string) (*embedded.Kafka, error) {
+func start(port int, dir string) (*apache.Kafka, error) {
 	if dir == "" {
 		var err error
 		if dir, err = scratch.Dir("amends-kafkatest-"); err != nil {
@@ -82,13 +83,13 @@ func start(port int, dir string) (*embedded.Kafka, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	return embedded.StartKafka(ctx, embedded.KafkaOptions{Dir: dir, Port: port, AnyPort: port == 0})
+	return apache.Start(ctx, apache.Options{Dir: dir, Port: port, AnyPort: port == 0})
 }
 
 // Instance is an Apache Kafka of one test's own.
 type Instance struct {
 	t    testing.TB
-	k    *embedded.Kafka
+	k    *apache.Kafka
 	dir  string
 	live bool
 }
@@ -122,14 +123,14 @@ func (s *Instance) Brokers() []string { return []string{s.k.Address()} }
 func (s *Instance) PID() int { return s.k.PID() }
 
 // Stop ends the broker in order. A stopped one stays stopped.
-func (s *Instance) Stop() { s.end((*embedded.Kafka).Stop) }
+func (s *Instance) Stop() { s.end((*apache.Kafka).Stop) }
 
 // Kill ends the broker by SIGKILL. A transaction whose commit was acknowledged a moment before can stay open over the
 // next start (seen with 4.4: complete in the coordinator's log, no marker in the partition's): wait until the last
 // stable offset has passed it.
-func (s *Instance) Kill() { s.end((*embedded.Kafka).Kill) }
+func (s *Instance) Kill() { s.end((*apache.Kafka).Kill) }
 
-func (s *Instance) end(how func(*embedded.Kafka) error) {
+func (s *Instance) end(how func(*apache.Kafka) error) {
 	s.t.Helper()
 	if !s.live {
 		return

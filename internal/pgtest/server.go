@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"amends/internal/embedded"
+	"amends/internal/embedded/process"
 	"amends/internal/scratch"
 )
 
@@ -57,7 +58,7 @@ const templateFormat = 1
 // templateOf is the cached result of an initdb with this installation. It is made under a temporary name and renamed,
 // so that test binaries that start at the same time do not disturb each other.
 func templateOf(ctx context.Context, bins embedded.Binaries) (string, error) {
-	cache, err := embedded.UserCache()
+	cache, err := process.UserCache()
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
-package embedded
+package process
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,12 +19,12 @@ type Holder struct {
 	PID     int       `json:"pid"`
 }
 
-// lock is an exclusive hold on a directory. It ends with the process, however that ends. The file stays referenced by
+// Lock is an exclusive hold on a directory. It ends with the process, however that ends. The file stays referenced by
 // whoever holds the lock: a collected file would drop it.
-type lock struct{ file *os.File }
+type Lock struct{ file *os.File }
 
-// acquireLock takes the lock file in dir and writes this process into it; *HeldError when another process has it.
-func acquireLock(dir, name string) (*lock, error) {
+// Acquire takes the lock file in dir and writes this process into it; *HeldError when another process has it.
+func Acquire(dir, name string) (*Lock, error) {
 	path := filepath.Join(dir, name)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -40,11 +41,11 @@ func acquireLock(dir, name string) (*lock, error) {
 		file.Close()
 		return nil, err
 	}
-	return &lock{file: file}, nil
+	return &Lock{file: file}, nil
 }
 
-// release gives the directory up. The file stays: removing it would let two processes lock two files of one name.
-func (l *lock) release() error {
+// Release gives the directory up. The file stays: removing it would let two processes lock two files of one name.
+func (l *Lock) Release() error {
 	if err := l.file.Truncate(0); err != nil {
 		l.file.Close()
 		return fmt.Errorf("clear lock: %w", err)
@@ -80,8 +81,8 @@ func readHolder(file *os.File) Holder {
 	return h
 }
 
-// writeFileAtomic writes a file of mode 0600 whole or not at all, and makes it durable.
-func writeFileAtomic(path string, content []byte) error {
+// WriteFile writes a file of mode 0600 whole or not at all, and makes it durable.
+func WriteFile(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -98,7 +99,7 @@ func writeFileAtomic(path string, content []byte) error {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -106,8 +107,8 @@ func writeFileAtomic(path string, content []byte) error {
 	return nil
 }
 
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -117,4 +118,19 @@ func syncDir(dir string) error {
 		err = closed
 	}
 	return err
+}
+
+// WaitLock takes a lock that others hold for a while.
+func WaitLock(ctx context.Context, dir, name string) (*Lock, error) {
+	for {
+		l, err := Acquire(dir, name)
+		if held := (*HeldError)(nil); !errors.As(err, &held) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another process: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package embedded
+package process
 
 import (
 	"errors"
@@ -47,11 +47,11 @@ func (e *SpaceError) Error() string {
 		e.Dir, e.Free>>20, e.Need>>20)
 }
 
-// minSpaceBytes is what a new stack needs to begin with: an empty cluster with its first WAL files.
-const minSpaceBytes = 150 << 20
+// MinSpaceBytes is what a new stack needs to begin with: an empty cluster with its first WAL files.
+const MinSpaceBytes = 150 << 20
 
-// checkSpace fails when the volume of dir has less than need bytes for this user. A volume that does not tell passes.
-func checkSpace(dir string, need uint64) error {
+// CheckSpace fails when the volume of dir has less than need bytes for this user. A volume that does not tell passes.
+func CheckSpace(dir string, need uint64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return nil
@@ -65,8 +65,8 @@ func checkSpace(dir string, need uint64) error {
 // portSpan is how many ports after the first one are tried.
 const portSpan = 200
 
-// choosePort returns want when it is free and, unless fixed, the first free one after it.
-func choosePort(want int, fixed bool, flag string) (int, error) {
+// ChoosePort returns want when it is free and, unless fixed, the first free one after it.
+func ChoosePort(want int, fixed bool, flag string) (int, error) {
 	for port := want; port < want+portSpan && port <= 65535; port++ {
 		free, err := portFree(port)
 		if err != nil {
@@ -82,8 +82,8 @@ func choosePort(want int, fixed bool, flag string) (int, error) {
 	return 0, fmt.Errorf("find port: none of %d ports from %d is free on 127.0.0.1; name one with %s", portSpan, want, flag)
 }
 
-// rememberedPort is the port in a file, or the other one.
-func rememberedPort(file string, otherwise int) int {
+// RememberedPort is the port in a file, or the other one.
+func RememberedPort(file string, otherwise int) int {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return otherwise
@@ -96,7 +96,7 @@ func rememberedPort(file string, otherwise int) int {
 }
 
 func portFree(port int) (bool, error) {
-	l, err := net.Listen("tcp", address(port))
+	l, err := net.Listen("tcp", Address(port))
 	if err == nil {
 		return true, l.Close()
 	}
@@ -106,8 +106,8 @@ func portFree(port int) (bool, error) {
 	return false, fmt.Errorf("try port %d: %w", port, err)
 }
 
-// kernelPort is a port that was free a moment ago.
-func kernelPort() (int, error) {
+// KernelPort is a port that was free a moment ago.
+func KernelPort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("find port: %w", err)
@@ -116,4 +116,13 @@ func kernelPort() (int, error) {
 	return port, l.Close()
 }
 
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+// Address is host and port on loopback.
+func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// MissingError says that a program that a part needs is not on this machine.
+type MissingError struct {
+	What string // the program
+	How  string // how to have it
+}
+
+func (e *MissingError) Error() string { return "find " + e.What + ": not found; to have it: " + e.How }

@@ -1,4 +1,4 @@
-package embedded
+package process
 
 import (
 	"os/exec"

@@ -1,4 +1,4 @@
-package embedded
+package apache
 
 import (
 	"context"
@@ -13,27 +13,32 @@ import (
 	"syscall"
 	"time"
 
+	"amends/internal/embedded/process"
+
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// KafkaVersion is the Apache Kafka that StartKafka runs.
-const KafkaVersion = "4.4.0"
+// Version is the Apache Kafka that Start runs.
+const Version = "4.4.0"
 
 const (
-	kafkaReadyTimeout = 90 * time.Second // on a busy machine; 2 to 5 s otherwise
-	kafkaStopTimeout  = 30 * time.Second
-	kafkaLogName      = "kafka.log"
+	readyTimeout = 90 * time.Second // on a busy machine; 2 to 5 s otherwise
+	stopTimeout  = 30 * time.Second
+	logName      = "kafka.log"
+	logsName     = "logs"
+	portName     = "port"
+	firstPort    = 19092 // tried first for a new broker
 )
 
-//go:embed kafka/server.properties
-var kafkaProperties string
+//go:embed server.properties
+var properties string
 
-//go:embed kafka/log4j2.xml
-var kafkaLogging []byte
+//go:embed log4j2.xml
+var logging []byte
 
-// KafkaOptions say how to run Apache Kafka. The zero value of all but Dir will do.
-type KafkaOptions struct {
+// Options say how to run Apache Kafka. The zero value of all but Dir will do.
+type Options struct {
 	Dir      string       // holds the logs, ports and configuration; made when absent
 	CacheDir string       // where Kafka's programs are kept; default: amends under the user's cache directory
 	Progress func(string) // told what takes long or differs from what was expected; may be nil
@@ -43,42 +48,42 @@ type KafkaOptions struct {
 
 // Kafka is a running Apache Kafka of one node that ends with this process.
 type Kafka struct {
-	child            *child
-	lock             *lock
+	child            *process.Child
+	lock             *process.Lock
 	dir              string
 	port, controller int
 }
 
-// StartKafka starts Apache Kafka on o.Dir, fetching it through Maven the first time. Errors: *MissingError without Java or
+// Start starts Apache Kafka on o.Dir, fetching it through Maven the first time. Errors: *process.MissingError without Java or
 // Maven, *HeldError, *PortError; others carry the end of its log.
-func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
+func Start(ctx context.Context, o Options) (*Kafka, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("resolve directory: %w", err)
 	}
-	programs, err := kafkaPrograms(ctx, o.CacheDir, o.Progress)
+	programs, err := findPrograms(ctx, o.CacheDir, o.Progress)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
-	hold, err := acquireLock(dir, "lock")
+	hold, err := process.Acquire(dir, "lock")
 	if err != nil {
 		return nil, err
 	}
 	k := &Kafka{dir: dir, lock: hold}
 	if err := k.start(ctx, programs, &o); err != nil {
 		if k.child != nil {
-			err = errors.Join(err, k.child.kill())
+			err = errors.Join(err, k.child.Kill())
 		}
-		return nil, errors.Join(err, hold.release())
+		return nil, errors.Join(err, hold.Release())
 	}
 	return k, nil
 }
 
-func (k *Kafka) start(ctx context.Context, programs *kafkaInstall, o *KafkaOptions) error {
-	if err := checkSpace(k.dir, minSpaceBytes); err != nil {
+func (k *Kafka) start(ctx context.Context, programs *install, o *Options) error {
+	if err := process.CheckSpace(k.dir, process.MinSpaceBytes); err != nil {
 		return err
 	}
 	if err := programs.ensureFormatted(k.logs()); err != nil {
@@ -96,10 +101,10 @@ func (k *Kafka) start(ctx context.Context, programs *kafkaInstall, o *KafkaOptio
 		if err == nil {
 			return nil
 		}
-		said := k.logSince(from)
+		said := process.LogSince(filepath.Join(k.dir, logName), from)
 		lost := strings.Contains(said, "Address already in use") && o.Port == 0 && try < 5
-		if k.child.alive() || !lost || ctx.Err() != nil {
-			return fmt.Errorf("start Apache Kafka in %s: %w\n%s", k.dir, err, lastLines(said, 8))
+		if k.child.Alive() || !lost || ctx.Err() != nil {
+			return fmt.Errorf("start Apache Kafka in %s: %w\n%s", k.dir, err, process.LastLines(said, 8))
 		}
 		k.port, k.controller = 0, 0
 	}
@@ -107,44 +112,44 @@ func (k *Kafka) start(ctx context.Context, programs *kafkaInstall, o *KafkaOptio
 
 func (k *Kafka) logs() string { return filepath.Join(k.dir, logsName) }
 
-func (k *Kafka) choosePorts(o *KafkaOptions) (err error) {
+func (k *Kafka) choosePorts(o *Options) (err error) {
 	file := filepath.Join(k.dir, portName)
 	switch {
 	case o.Port != 0:
-		k.port, err = choosePort(o.Port, true, "-broker-port")
+		k.port, err = process.ChoosePort(o.Port, true, "-broker-port")
 	case o.AnyPort:
-		k.port, err = kernelPort()
+		k.port, err = process.KernelPort()
 	default:
-		want := rememberedPort(file, brokerPort)
-		k.port, err = choosePort(want, false, "-broker-port")
+		want := process.RememberedPort(file, firstPort)
+		k.port, err = process.ChoosePort(want, false, "-broker-port")
 		if err == nil && k.port != want {
-			tell(o.Progress, fmt.Sprintf("port %d is in use: Kafka listens on %d", want, k.port))
+			process.Tell(o.Progress, fmt.Sprintf("port %d is in use: Kafka listens on %d", want, k.port))
 		}
 	}
 	if err == nil {
-		k.controller, err = kernelPort()
+		k.controller, err = process.KernelPort()
 	}
 	if err != nil {
 		return err
 	}
-	if err := writeFileAtomic(file, []byte(strconv.Itoa(k.port)+"\n")); err != nil {
+	if err := process.WriteFile(file, []byte(strconv.Itoa(k.port)+"\n")); err != nil {
 		return err
 	}
 	return k.writeConfiguration()
 }
 
 func (k *Kafka) writeConfiguration() error {
-	text := kafkaProperties + "controller.quorum.voters=1@" + address(k.controller) + "\n" +
-		"listeners=PLAINTEXT://" + address(k.port) + ",CONTROLLER://" + address(k.controller) + "\n" +
+	text := properties + "controller.quorum.voters=1@" + process.Address(k.controller) + "\n" +
+		"listeners=PLAINTEXT://" + process.Address(k.port) + ",CONTROLLER://" + process.Address(k.controller) + "\n" +
 		"log.dirs=" + k.logs() + "\n"
-	if err := writeFileAtomic(filepath.Join(k.dir, "server.properties"), []byte(text)); err != nil {
+	if err := process.WriteFile(filepath.Join(k.dir, "server.properties"), []byte(text)); err != nil {
 		return err
 	}
-	return writeFileAtomic(filepath.Join(k.dir, "log4j2.xml"), kafkaLogging)
+	return process.WriteFile(filepath.Join(k.dir, "log4j2.xml"), logging)
 }
 
-func (k *Kafka) spawn(programs *kafkaInstall) (int64, error) {
-	log, from, err := openLog(filepath.Join(k.dir, kafkaLogName))
+func (k *Kafka) spawn(programs *install) (int64, error) {
+	log, from, err := process.OpenLog(filepath.Join(k.dir, logName))
 	if err != nil {
 		return 0, err
 	}
@@ -152,13 +157,13 @@ func (k *Kafka) spawn(programs *kafkaInstall) (int64, error) {
 	cmd := exec.Command(programs.java, programs.arguments(filepath.Join(k.dir, "log4j2.xml"), programs.archiveUse(),
 		"kafka.Kafka", filepath.Join(k.dir, "server.properties"))...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = k.dir, log, log
-	k.child, err = startChild(cmd, syscall.SIGKILL) // what it acknowledged is with the kernel by then
+	k.child, err = process.Start(cmd, syscall.SIGKILL) // what it acknowledged is with the kernel by then
 	return from, err
 }
 
 // awaitReady waits until the broker answers and is registered with its controller.
 func (k *Kafka) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kafkaReadyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(k.Address()), kgo.RetryTimeout(time.Second), kgo.DialTimeout(time.Second))
 	if err != nil {
@@ -172,8 +177,8 @@ func (k *Kafka) awaitReady(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-k.child.done:
-			return fmt.Errorf("the broker ended: %w", k.child.err)
+		case <-k.child.Done():
+			return fmt.Errorf("the broker ended: %w", k.child.Err())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the broker: %w", errors.Join(ctx.Err(), err))
 		case <-time.After(50 * time.Millisecond):
@@ -181,30 +186,22 @@ func (k *Kafka) awaitReady(ctx context.Context) error {
 	}
 }
 
-func (k *Kafka) logSince(from int64) string {
-	raw, err := os.ReadFile(filepath.Join(k.dir, kafkaLogName))
-	if err != nil || int64(len(raw)) < from {
-		return ""
-	}
-	return string(raw[from:])
-}
-
 // Address is host and port.
-func (k *Kafka) Address() string { return address(k.port) }
+func (k *Kafka) Address() string { return process.Address(k.port) }
 
 // Port is the TCP port on 127.0.0.1.
 func (k *Kafka) Port() int { return k.port }
 
 // PID is the broker's process.
-func (k *Kafka) PID() int { return k.child.cmd.Process.Pid }
+func (k *Kafka) PID() int { return k.child.PID() }
 
 // Done is closed when the broker has ended, for whatever reason.
-func (k *Kafka) Done() <-chan struct{} { return k.child.done }
+func (k *Kafka) Done() <-chan struct{} { return k.child.Done() }
 
 // Stop ends the broker in order and gives the directory up.
 func (k *Kafka) Stop() error {
-	return errors.Join(k.child.stop(syscall.SIGTERM, kafkaStopTimeout), k.lock.release())
+	return errors.Join(k.child.Stop(syscall.SIGTERM, stopTimeout), k.lock.Release())
 }
 
 // Kill ends the broker by SIGKILL, for drills, and gives the directory up.
-func (k *Kafka) Kill() error { return errors.Join(k.child.kill(), k.lock.release()) }
+func (k *Kafka) Kill() error { return errors.Join(k.child.Kill(), k.lock.Release()) }

@@ -1,4 +1,4 @@
-package embedded
+package apache
 
 import (
 	"context"
@@ -15,80 +15,58 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"amends/internal/embedded/process"
 )
 
-//go:embed kafka/pom.xml
-var kafkaPOM []byte
+//go:embed pom.xml
+var libraries []byte
 
 // oldestJava is the first Java that Kafka 4 runs on.
 const oldestJava = 17
 
-// MissingError says that a program that a part needs is not on this machine.
-type MissingError struct {
-	What string // the program
-	How  string // how to have it
-}
-
-func (e *MissingError) Error() string { return "find " + e.What + ": not found; to have it: " + e.How }
-
-// kafkaInstall is Apache Kafka in the cache: its libraries, a formatted log directory to copy, and an archive of loaded
+// install is Apache Kafka in the cache: its libraries, a formatted log directory to copy, and an archive of loaded
 // classes that halves the time of a start.
-type kafkaInstall struct {
+type install struct {
 	java string
 	dir  string
 }
 
-// kafkaPrograms finds Kafka in the cache or brings it there. A lock lets processes that start at the same time share
+// findPrograms finds Kafka in the cache or brings it there. A lock lets processes that start at the same time share
 // one download.
-func kafkaPrograms(ctx context.Context, cache string, progress func(string)) (*kafkaInstall, error) {
+func findPrograms(ctx context.Context, cache string, progress func(string)) (*install, error) {
 	java, err := findJava(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if cache == "" {
-		if cache, err = UserCache(); err != nil {
+		if cache, err = process.UserCache(); err != nil {
 			return nil, err
 		}
 	}
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, fmt.Errorf("make cache directory: %w", err)
 	}
-	in := &kafkaInstall{java: java, dir: filepath.Join(cache, "kafka-"+KafkaVersion)}
+	in := &install{java: java, dir: filepath.Join(cache, "kafka-"+Version)}
 	if in.complete() {
 		return in, nil
 	}
-	hold, err := waitLock(ctx, cache, "kafka.lock")
+	hold, err := process.WaitLock(ctx, cache, "kafka.lock")
 	if err != nil {
 		return nil, err
 	}
 	err = in.complement(ctx, progress)
-	if err := errors.Join(err, hold.release()); err != nil {
+	if err := errors.Join(err, hold.Release()); err != nil {
 		return nil, err
 	}
 	return in, nil
 }
 
-// waitLock takes a lock that others hold for a while.
-func waitLock(ctx context.Context, dir, name string) (*lock, error) {
-	for {
-		l, err := acquireLock(dir, name)
-		if held := (*HeldError)(nil); !errors.As(err, &held) {
-			return l, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for another process: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-func (in *kafkaInstall) jars() string     { return filepath.Join(in.dir, "jars") }
-func (in *kafkaInstall) template() string { return filepath.Join(in.dir, "formatted") }
+func (in *install) jars() string     { return filepath.Join(in.dir, "jars") }
+func (in *install) template() string { return filepath.Join(in.dir, "formatted") }
 
 // archive is the class archive's path, one a Java: another Java's is of no use.
-func (in *kafkaInstall) archive() string {
+func (in *install) archive() string {
 	return filepath.Join(in.dir, "classes-"+strconv.FormatUint(fileStamp(in.java), 36)+".jsa")
 }
 
@@ -101,7 +79,7 @@ func fileStamp(path string) uint64 {
 	return uint64(info.ModTime().Unix())
 }
 
-func (in *kafkaInstall) complete() bool {
+func (in *install) complete() bool {
 	for _, path := range []string{in.jars(), in.template(), in.archive()} {
 		if _, err := os.Stat(path); err != nil {
 			return false
@@ -111,7 +89,7 @@ func (in *kafkaInstall) complete() bool {
 }
 
 // complement adds what is not there yet, each part under a temporary name first.
-func (in *kafkaInstall) complement(ctx context.Context, progress func(string)) error {
+func (in *install) complement(ctx context.Context, progress func(string)) error {
 	if err := os.MkdirAll(in.dir, 0o700); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
@@ -123,7 +101,7 @@ func (in *kafkaInstall) complement(ctx context.Context, progress func(string)) e
 		if _, err := os.Stat(step.path); err == nil {
 			continue
 		}
-		tell(progress, "preparing Apache Kafka "+KafkaVersion+" ("+filepath.Base(step.path)+", once)")
+		process.Tell(progress, "preparing Apache Kafka "+Version+" ("+filepath.Base(step.path)+", once)")
 		temp, err := os.MkdirTemp(in.dir, "making-")
 		if err != nil {
 			return fmt.Errorf("make directory: %w", err)
@@ -141,55 +119,55 @@ func (in *kafkaInstall) complement(ctx context.Context, progress func(string)) e
 }
 
 // fetch brings the libraries through Maven.
-func (in *kafkaInstall) fetch(ctx context.Context, jars string) error {
+func (in *install) fetch(ctx context.Context, jars string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return &MissingError{What: "Maven (mvn), which brings Apache Kafka", How: "apt-get install maven   (or: brew install maven)"}
+		return &process.MissingError{What: "Maven (mvn), which brings Apache Kafka", How: "apt-get install maven   (or: brew install maven)"}
 	}
 	pom := filepath.Join(filepath.Dir(jars), "pom.xml")
-	if err := os.WriteFile(pom, kafkaPOM, 0o600); err != nil {
+	if err := os.WriteFile(pom, libraries, 0o600); err != nil {
 		return fmt.Errorf("write pom: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime",
 		"-DoutputDirectory="+jars)
-	out, err := runBound(cmd)
+	out, err := process.Output(cmd)
 	if err != nil {
-		return fmt.Errorf("fetch Apache Kafka with Maven: %w: %s", err, lastLines(string(out), 5))
+		return fmt.Errorf("fetch Apache Kafka with Maven: %w: %s", err, process.LastLines(string(out), 5))
 	}
 	return nil
 }
 
 // format makes a log directory without identity: a copy gets its own.
-func (in *kafkaInstall) format(ctx context.Context, logs string) error {
+func (in *install) format(ctx context.Context, logs string) error {
 	k := &Kafka{dir: filepath.Dir(logs), port: 1, controller: 2}
 	if err := k.writeConfiguration(); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, in.java, in.arguments(filepath.Join(k.dir, "log4j2.xml"), nil, "kafka.tools.StorageTool",
-		"format", "-t", kafkaID(), "-c", filepath.Join(k.dir, "server.properties"))...)
-	if out, err := runBound(cmd); err != nil {
-		return fmt.Errorf("format Kafka's log directory: %w: %s", err, lastLines(string(out), 5))
+		"format", "-t", newID(), "-c", filepath.Join(k.dir, "server.properties"))...)
+	if out, err := process.Output(cmd); err != nil {
+		return fmt.Errorf("format Kafka's log directory: %w: %s", err, process.LastLines(string(out), 5))
 	}
 	return os.Rename(k.logs(), logs)
 }
 
 // train runs a broker once and lets Java keep the classes it loaded.
-func (in *kafkaInstall) train(ctx context.Context, archive string) error {
+func (in *install) train(ctx context.Context, archive string) error {
 	k := &Kafka{dir: filepath.Dir(archive)}
 	if err := in.ensureFormatted(k.logs()); err != nil {
 		return err
 	}
-	if err := k.choosePorts(&KafkaOptions{AnyPort: true}); err != nil {
+	if err := k.choosePorts(&Options{AnyPort: true}); err != nil {
 		return err
 	}
 	cmd := exec.Command(in.java, in.arguments(filepath.Join(k.dir, "log4j2.xml"), []string{"-XX:ArchiveClassesAtExit=" + archive},
 		"kafka.Kafka", filepath.Join(k.dir, "server.properties"))...)
 	var err error
-	if k.child, err = startChild(cmd, syscall.SIGKILL); err != nil {
+	if k.child, err = process.Start(cmd, syscall.SIGKILL); err != nil {
 		return err
 	}
 	err = k.awaitReady(ctx)
-	err = errors.Join(err, k.child.stop(syscall.SIGTERM, 2*kafkaStopTimeout))
+	err = errors.Join(err, k.child.Stop(syscall.SIGTERM, 2*stopTimeout))
 	if err != nil {
 		return fmt.Errorf("archive Kafka's classes: %w", err)
 	}
@@ -200,7 +178,7 @@ func (in *kafkaInstall) train(ctx context.Context, archive string) error {
 }
 
 // archiveUse is Java's option to start from the archive.
-func (in *kafkaInstall) archiveUse() []string {
+func (in *install) archiveUse() []string {
 	if info, err := os.Stat(in.archive()); err != nil || info.Size() == 0 {
 		return nil
 	}
@@ -208,14 +186,14 @@ func (in *kafkaInstall) archiveUse() []string {
 }
 
 // arguments are Java's. The star reaches Java as it is: no shell expands it.
-func (in *kafkaInstall) arguments(logging string, options []string, main string, args ...string) []string {
+func (in *install) arguments(logging string, options []string, main string, args ...string) []string {
 	all := []string{"-Xmx768m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.configurationFile=" + logging}
 	all = append(append(all, options...), "-cp", filepath.Join(in.jars(), "*"), main)
 	return append(all, args...)
 }
 
 // ensureFormatted makes a log directory with a cluster id of its own unless there is one.
-func (in *kafkaInstall) ensureFormatted(logs string) error {
+func (in *install) ensureFormatted(logs string) error {
 	meta := filepath.Join(logs, "meta.properties")
 	if _, err := os.Stat(meta); err == nil {
 		return nil
@@ -230,7 +208,7 @@ func (in *kafkaInstall) ensureFormatted(logs string) error {
 	if err := os.CopyFS(filepath.Join(temp, "logs"), os.DirFS(in.template())); err != nil {
 		return fmt.Errorf("copy formatted log directory: %w", err)
 	}
-	identity := "version=1\nnode.id=1\ncluster.id=" + kafkaID() + "\ndirectory.id=" + kafkaID() + "\n"
+	identity := "version=1\nnode.id=1\ncluster.id=" + newID() + "\ndirectory.id=" + newID() + "\n"
 	if err := os.WriteFile(filepath.Join(temp, "logs", "meta.properties"), []byte(identity), 0o600); err != nil {
 		return fmt.Errorf("write identity: %w", err)
 	}
@@ -240,8 +218,8 @@ func (in *kafkaInstall) ensureFormatted(logs string) error {
 	return nil
 }
 
-// kafkaID is a random id as Kafka writes it: 16 bytes in URL-safe base64, never with a dash in front.
-func kafkaID() string {
+// newID is a random id as Kafka writes it: 16 bytes in URL-safe base64, never with a dash in front.
+func newID() string {
 	for {
 		var id [16]byte
 		_, _ = rand.Read(id[:]) // it never fails: the program would have ended
@@ -255,7 +233,7 @@ var javaVersion = regexp.MustCompile(`version "(\d+)`)
 
 // findJava looks in JAVA_HOME, then in PATH.
 func findJava(ctx context.Context) (string, error) {
-	missing := &MissingError{What: "Java " + strconv.Itoa(oldestJava) + " or newer", How: "apt-get install openjdk-17-jre-headless   (or: brew install openjdk)"}
+	missing := &process.MissingError{What: "Java " + strconv.Itoa(oldestJava) + " or newer", How: "apt-get install openjdk-17-jre-headless   (or: brew install openjdk)"}
 	java := filepath.Join(os.Getenv("JAVA_HOME"), "bin", "java")
 	if _, err := os.Stat(java); os.Getenv("JAVA_HOME") == "" || err != nil {
 		if java, err = exec.LookPath("java"); err != nil {

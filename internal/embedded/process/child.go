@@ -1,4 +1,4 @@
-package embedded
+package process
 
 import (
 	"bytes"
@@ -11,24 +11,24 @@ import (
 )
 
 // SuperviseFunction is the name of the goroutine that waits for a child process, for leak detectors in tests.
-const SuperviseFunction = "amends/internal/embedded.supervise"
+const SuperviseFunction = "amends/internal/embedded/process.supervise"
 
-// child is a started process that ends with the process that started it.
-type child struct {
+// Child is a started process that ends with the process that started it.
+type Child struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // how it ended; valid once done is closed
 }
 
-// startChild starts cmd in its own session, so that a terminal's Ctrl-C reaches the parent alone. When the parent
+// Start starts cmd in its own session, so that a terminal's Ctrl-C reaches the parent alone. When the parent
 // dies, by kill -9 too, the child receives the signal onDeath.
-func startChild(cmd *exec.Cmd, onDeath syscall.Signal) (*child, error) {
+func Start(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setsid = true
 	bindDeath(cmd, onDeath)
-	c := &child{cmd: cmd, done: make(chan struct{})}
+	c := &Child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go supervise(c, onDeath, started)
 	if err := <-started; err != nil {
@@ -39,7 +39,7 @@ func startChild(cmd *exec.Cmd, onDeath syscall.Signal) (*child, error) {
 
 // supervise keeps its thread from the start of the child to its end: the kernel ties a parent-death signal to the
 // thread that forked, not to the process.
-func supervise(c *child, onDeath syscall.Signal, started chan<- error) {
+func supervise(c *Child, onDeath syscall.Signal, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := c.cmd.Start(); err != nil {
@@ -53,8 +53,17 @@ func supervise(c *child, onDeath syscall.Signal, started chan<- error) {
 	close(c.done)
 }
 
-// alive reports whether the child still runs.
-func (c *child) alive() bool {
+// Done is closed when the child has ended.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Err is how the child ended, nil for exit code 0. It is valid once Done is closed.
+func (c *Child) Err() error { return c.err }
+
+// PID is the child's number.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// Alive reports whether the child still runs.
+func (c *Child) Alive() bool {
 	select {
 	case <-c.done:
 		return false
@@ -63,10 +72,10 @@ func (c *child) alive() bool {
 	}
 }
 
-// stop sends sig and waits up to grace for the end of the child; then it kills it. It returns an error only when even
-// that did not end it.
-func (c *child) stop(sig syscall.Signal, grace time.Duration) error {
-	if !c.alive() {
+// Stop sends sig and waits up to grace for the end of the child; then it kills it. It returns an error only when even
+// that did not end it within 10 s.
+func (c *Child) Stop(sig syscall.Signal, grace time.Duration) error {
+	if !c.Alive() {
 		return nil
 	}
 	_ = c.cmd.Process.Signal(sig) // it may have ended just now
@@ -75,11 +84,11 @@ func (c *child) stop(sig syscall.Signal, grace time.Duration) error {
 		return nil
 	case <-time.After(grace):
 	}
-	return c.kill()
+	return c.Kill()
 }
 
-// kill sends SIGKILL and waits for the end.
-func (c *child) kill() error {
+// Kill sends SIGKILL and waits for the end.
+func (c *Child) Kill() error {
 	_ = c.cmd.Process.Kill() // it may have ended just now
 	select {
 	case <-c.done:
@@ -89,11 +98,11 @@ func (c *child) kill() error {
 	}
 }
 
-// runBound runs a short program to its end and returns what it printed. It dies with this process.
-func runBound(cmd *exec.Cmd) ([]byte, error) {
+// Output runs a short program to its end and returns what it printed. It dies with this process.
+func Output(cmd *exec.Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	c, err := startChild(cmd, syscall.SIGKILL)
+	c, err := Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return nil, err
 	}
