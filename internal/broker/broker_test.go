@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,18 +148,18 @@ func TestCreateTopicKeepsEverythingForEver(t *testing.T) {
 func TestCreateTopicUnknownOutcome(t *testing.T) {
 	c, o := cluster(t)
 	a := openAdmin(t, o)
-	sent := 0
+	var sent atomic.Int32
 	c.ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		sent++
+		sent.Add(1)
 		return nil, errors.New("cut"), true
 	})
 	_, err := a.CreateTopic(bounded(t), "src", 1, 1)
 	if !errors.Is(err, ErrUnknownOutcome) {
 		t.Fatalf("error %v, want ErrUnknownOutcome", err)
 	}
-	if sent != 1 {
-		t.Fatalf("the request was sent %d times", sent)
+	if sent.Load() != 1 {
+		t.Fatalf("the request was sent %d times", sent.Load())
 	}
 }
 

@@ -179,4 +179,6 @@ func (g *Group) Close(ctx context.Context) {
 	g.client.AllowRebalance()
 	_ = g.client.LeaveGroupContext(ctx) // a broker that is away forgets the member by itself
 	g.client.CloseAllowingRebalance()
+	// Closing leaves a second time, in a goroutine, and polls once more to drain: released, neither waits for the other.
+	g.client.AllowRebalance()
 }

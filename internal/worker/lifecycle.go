@@ -70,7 +70,7 @@ func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, err
 		}
 		var owned store.Owned
 		op, cancel := context.WithTimeout(l.ctx, min(OperationTimeout, left))
-		owned, err = l.store.Claim(op, p)
+		owned, err = l.claimRow(op, p)
 		cancel()
 		switch classify(err) {
 		case acknowledged:

@@ -20,7 +20,10 @@ import (
 	"amends/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The servers of a test binary end with it, and so do the goroutines that watch over them.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("amends/internal/embedded.supervise"))
+}
 
 const incarnation = "kafka:00112233445566778899aabbccddeeff"
 

@@ -64,7 +64,7 @@ func (u unwrapped) Error() string { return u.err.Error() }
 // claim installs a new epoch after the server became another one; the caller's assignment still stands, as Revoked
 // waits for this step.
 func (p *Partition) claim(ctx context.Context) (Progress, error) {
-	owned, err := p.store.Claim(ctx, p.id)
+	owned, err := p.claimRow(ctx, p.id)
 	if err != nil {
 		if kind := classify(err); kind == unknown || kind == moved {
 			return p.failed(fmt.Errorf("claim partition %d: %w", p.id, err)) // a fresh claim; an extra epoch is harmless
@@ -77,6 +77,19 @@ func (p *Partition) claim(ctx context.Context) (Progress, error) {
 	p.in.restart(owned.Frontier)
 	p.wakeUp()
 	return Progress{}, nil
+}
+
+// claimRow makes one claim. After a lost reply it reads the row: with this attempt's nonce in it the claim is its own,
+// otherwise the outcome stays unknown and the caller claims afresh while its assignment is valid (S12).
+func (s *shared) claimRow(ctx context.Context, p ledger.Partition) (store.Owned, error) {
+	owned, err := s.store.Claim(ctx, p)
+	if !errors.Is(err, store.ErrCommitUnknown) || owned.Token.Nonce == (store.Nonce{}) {
+		return owned, err
+	}
+	if row, seen := s.store.Observe(ctx, p); seen == nil && row.Token == owned.Token {
+		return row, nil
+	}
+	return store.Owned{}, err
 }
 
 // retry decides what follows an error of a call that changed nothing.

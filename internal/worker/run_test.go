@@ -24,8 +24,9 @@ import (
 // stage is a source topic, a namespace over it and the workers of a test.
 type stage struct {
 	t       *testing.T
-	cluster *kfake.Cluster
+	cluster *kfake.Cluster // nil on other brokers
 	opts    broker.Options
+	name    string // of the topic, and of the namespace
 	admin   *broker.Admin
 	topic   broker.Topic
 	cfg     *manifest.Config
@@ -35,7 +36,8 @@ type stage struct {
 
 const widget = "widget"
 
-// newStage makes a topic of n partitions and a namespace with open keys or the worked example's.
+// newStage makes a topic of n partitions on an in-process broker and a namespace in a memory store, with open keys or
+// the worked example's.
 func newStage(t *testing.T, n int32, openKeys bool) *stage {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
@@ -43,15 +45,29 @@ func newStage(t *testing.T, n int32, openKeys bool) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := &stage{t: t, cluster: c, opts: broker.Options{Brokers: c.ListenAddrs(), FetchWait: 50 * time.Millisecond}}
+	s := newStageOn(t, c.ListenAddrs(), "src", n, openKeys)
+	s.cluster = c
+	ns, err := memory.New().Init(s.ctx(), s.cfg, s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store, s.reader = &faulty{Store: ns}, ns
+	return s
+}
+
+// newStageOn makes a stage without a store.
+func newStageOn(t *testing.T, brokers []string, name string, n int32, openKeys bool) *stage {
+	t.Helper()
+	s := &stage{t: t, name: name, opts: broker.Options{Brokers: brokers, FetchWait: 50 * time.Millisecond}}
+	var err error
 	if s.admin, err = broker.Open(s.opts); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.admin.Close)
-	if s.topic, err = s.admin.CreateTopic(s.ctx(), "src", n, 1); err != nil {
+	if s.topic, err = s.admin.CreateTopic(s.ctx(), name, n, 1); err != nil {
 		t.Fatal(err)
 	}
-	config := manifest.Config{Namespace: "demo", SourceIncarnation: s.topic.Incarnation, LedgerOrigin: day("2026-01-01"), Partitions: n}
+	config := manifest.Config{Namespace: name, SourceIncarnation: s.topic.Incarnation, LedgerOrigin: day("2026-01-01"), Partitions: n}
 	if openKeys {
 		config.OpenKeys = &manifest.Terms{}
 	} else {
@@ -61,11 +77,6 @@ func newStage(t *testing.T, n int32, openKeys bool) *stage {
 	if s.cfg, err = manifest.New(config); err != nil {
 		t.Fatal(err)
 	}
-	ns, err := memory.New().Init(s.ctx(), s.cfg, "src")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.store, s.reader = &faulty{Store: ns}, ns
 	return s
 }
 
@@ -77,10 +88,10 @@ func (s *stage) ctx() context.Context {
 
 // options are those of a worker with a client of its own; the admin client is shared.
 func (s *stage) options(st Store) Options {
-	return Options{Store: st, Topics: s.admin, Manifest: &manifest.Manifest{Config: s.cfg, SourceTopic: "src"},
+	return Options{Store: st, Topics: s.admin, Manifest: &manifest.Manifest{Config: s.cfg, SourceTopic: s.name},
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Join: func(m broker.Member) (Source, error) {
-			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: "src", Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond})
+			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: s.name, Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond})
 		}}
 }
 
@@ -123,7 +134,7 @@ func (r *running) wait(limit time.Duration) error {
 // load publishes values to the partitions of their keys, in order.
 func (s *stage) load(values ...string) {
 	s.t.Helper()
-	p, err := broker.NewProducer(s.opts, "src", s.topic.Incarnation)
+	p, err := broker.NewProducer(s.opts, s.name, s.topic.Incarnation)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -152,7 +163,7 @@ func (s *stage) frontier(p ledger.Partition) ledger.Frontier {
 // drained waits until every partition's frontier is the topic's end.
 func (s *stage) drained() {
 	s.t.Helper()
-	ends, err := s.admin.Ends(s.ctx(), "src")
+	ends, err := s.admin.Ends(s.ctx(), s.name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -178,15 +189,15 @@ func await(t *testing.T, what string, ok func() bool) {
 // undisturbed decides the whole topic in one go and compares the store with it: nothing lost, doubled or different.
 func (s *stage) undisturbed() {
 	s.t.Helper()
-	fresh, err := memory.New().Init(s.ctx(), s.cfg, "src")
+	fresh, err := memory.New().Init(s.ctx(), s.cfg, s.name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	calm := &stage{t: s.t, cluster: s.cluster, opts: s.opts, admin: s.admin, topic: s.topic, cfg: s.cfg, store: &faulty{Store: fresh}, reader: fresh}
+	calm := &stage{t: s.t, name: s.name, opts: s.opts, admin: s.admin, topic: s.topic, cfg: s.cfg, store: &faulty{Store: fresh}, reader: fresh}
 	o := calm.options(calm.store)
 	o.Log = nil
 	o.Join = func(m broker.Member) (Source, error) {
-		return broker.NewGroup(broker.GroupOptions{Member: m, Group: "calm", Topic: "src", Incarnation: s.topic.Incarnation, Options: s.opts})
+		return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.name) + ".calm", Topic: s.name, Incarnation: s.topic.Incarnation, Options: s.opts})
 	}
 	r := calm.run(o)
 	calm.drained()
@@ -262,7 +273,7 @@ func TestSC23TransactionsInTheSource(t *testing.T) {
 
 func (s *stage) transaction(commit bool, values ...string) {
 	s.t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(s.opts.Brokers...), kgo.TransactionalID("t"), kgo.DefaultProduceTopic("src"))
+	c, err := kgo.NewClient(kgo.SeedBrokers(s.opts.Brokers...), kgo.TransactionalID("t-"+s.name), kgo.DefaultProduceTopic(s.name))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -501,7 +512,7 @@ func TestClaimThatFailsForGoodEndsTheWorker(t *testing.T) {
 func TestPromotionWhileRunning(t *testing.T) {
 	s := newStage(t, 2, true)
 	db := memory.New()
-	ns, err := db.Init(s.ctx(), s.cfg, "src")
+	ns, err := db.Init(s.ctx(), s.cfg, s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -651,7 +662,7 @@ func TestPartitionsProgressIndependently(t *testing.T) {
 	for i := range 20 {
 		s.load(history(i*30, 30)...)
 	}
-	ends, err := s.admin.Ends(s.ctx(), "src")
+	ends, err := s.admin.Ends(s.ctx(), s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
