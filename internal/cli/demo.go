@@ -217,9 +217,9 @@ func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario
 	return d, err
 }
 
-// runRoles runs all three roles until ctx ends. Words about their work are for other commands.
+// runRoles runs all three roles until ctx ends. Their words are for other commands; only what ends them is said.
 func (d *demo) runRoles(ctx context.Context) error {
-	log := slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	return roles.Run(ctx, roles.Options{Manifest: d.target.manifest, Namespace: d.session.namespace, Topics: d.session.admin, Broker: d.target.broker,
 		Server: d.session.db.Server, Holder: holder(), Logger: log, Roles: roles.All(), Workers: demoWorkers})
 }

@@ -1,17 +1,18 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"amends/internal/broker"
+	"amends/internal/delivery"
 	"amends/internal/journal"
 	"amends/internal/manifest"
 	"amends/internal/provision"
 	"amends/internal/store"
 	"amends/internal/verify"
+	"amends/internal/worker"
 )
 
 // The exit codes of design section 8; 3 to 6 are a verification's own (S10).
@@ -32,6 +33,9 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
+// errNoStandby: another process holds a lease, and -no-standby says not to wait for it.
+var errNoStandby = errors.New("another process runs this role")
+
 // statusError ends verify with its status's own code.
 type statusError struct{ report *verify.Report }
 
@@ -45,15 +49,15 @@ var classes = []struct {
 	code      int
 }{
 	{code: exitUsage, matches: isUsage, sentinels: []error{provision.ErrUnbound, provision.ErrSameTopic, verify.ErrUnbound}},
-	{code: exitIntegrity, matches: isIdentity, sentinels: []error{store.ErrIntegrity, store.ErrProtocol, journal.ErrChecksum, broker.ErrNoTopic}},
-	{code: exitUnresolved, sentinels: []error{store.ErrCommitUnknown, broker.ErrUnknownOutcome, provision.ErrUnresolved}},
-	{code: exitFenced, sentinels: []error{store.ErrFence}},
+	{code: exitIntegrity, matches: isIdentity, sentinels: []error{store.ErrIntegrity, store.ErrProtocol, worker.ErrIntegrity, journal.ErrChecksum, broker.ErrNoTopic}},
+	{code: exitUnresolved, sentinels: []error{store.ErrCommitUnknown, broker.ErrUnknownOutcome, provision.ErrUnresolved, worker.ErrUnresolved, delivery.ErrUnresolved}},
+	{code: exitFenced, sentinels: []error{store.ErrFence, errNoStandby}},
 	{code: exitMisfit, sentinels: []error{store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace, store.ErrConfig, store.ErrBinding,
 		store.ErrBindRefused, journal.ErrFormat}},
 }
 
 // classify is the only place where an error becomes an exit code (I25).
-func classify(_ context.Context, err error) int {
+func classify(err error) int {
 	if err == nil {
 		return exitDone
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"amends/internal/provision"
 	"amends/internal/roles"
+	"amends/internal/store"
 )
 
 // roleFlags are those of run and of the bare form.
@@ -116,8 +118,11 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	log.Info("roles start", "namespace", t.manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.broker.Brokers, ","), "pid", os.Getpid())
 	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.manifest, Namespace: s.namespace, Topics: s.admin, Broker: t.broker, Server: s.db.Server,
 		Holder: holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby})
-	if err == nil {
+	switch {
+	case err == nil:
 		log.Info("roles stopped", "namespace", t.manifest.Config.Namespace)
+	case r.noStandby && errors.Is(err, store.ErrServiceBusy):
+		err = fmt.Errorf("%w: %w", errNoStandby, err)
 	}
 	return err
 }

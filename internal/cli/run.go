@@ -65,7 +65,7 @@ func Run(ctx context.Context, p Process) int {
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
-	code := classify(ctx, err)
+	code := classify(err)
 	if code != exitDone {
 		fmt.Fprintf(p.Stderr, "%s: %s\n", a.name(), cause(err))
 	}

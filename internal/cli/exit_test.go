@@ -1,0 +1,358 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/broker"
+	"amends/internal/kafkatest"
+	"amends/internal/manifest"
+	"amends/internal/pgtest"
+	"amends/internal/store/postgres"
+)
+
+func TestUsageSaysWhatToTry(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	manifest := s.write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1))
+	for line, cause := range map[string]string{
+		"amends sorce":             "did you mean: amends source?",
+		"amends xyzzy":             "try: amends -help",
+		"amends source":            "try: amends source create, amends source load",
+		"amends source crate":      "try: amends source create",
+		"amendsctl source-crate":   "did you mean: amendsctl source-create?",
+		"amends verify extra":      "takes no argument",
+		"amends verify -timeot 1s": "did you mean -timeout?",
+		"amends verify -zzz":       "try: amends verify -help",
+		"amends verify -timeout x": "invalid argument",
+		"amends verify -timeout 0s -manifest " + manifest:       "more than 0",
+		"amends verify -o yaml":                                 "text or json",
+		"amends verify":                                         "no manifest",
+		"amends verify -manifest @none.json":                    "no such file",
+		"amends run -role nobody":                               `unknown role "nobody"`,
+		"amends run -workers 0":                                 "1 or more",
+		"amends source create -topic t":                         "-namespace and -topic",
+		"amends source create -namespace NO -topic t":           "namespace",
+		"amends source create -namespace n -topic t -config @x": "no such file",
+		"amends output create -manifest " + manifest:            "-topic",
+		"amends source load -format csv -file x":                "jsonl or raw",
+		"amends view show -manifest " + manifest:                "AMENDS_DATABASE_URL",
+		"amends run -role source -manifest " + manifest:         "AMENDS_DATABASE_URL",
+		"amends -role source -manifest " + manifest:             "AMENDS_DATABASE_URL",
+		"amends migrate up":                                     "AMENDS_DATABASE_URL",
+		"amends generate -law nope":                             "one of mixed",
+		"amends generate -conflicts 3 -law short":               "mixed",
+		"amends demo crush":                                     "unknown scenario",
+		"amends demo -file x":                                   "retail",
+	} {
+		s.want(2, cause, line)
+	}
+}
+
+const unboundManifest = `{"source_topic":"SOURCE","config":{"schema_version":1,"namespace":"demo","source_incarnation":"kafka:00112233445566778899aabbccddeeff",
+	"ledger_origin":"2026-01-01","partitions":2,"quantity_scale":0,"stock_keys":[]}}`
+
+func TestHelpBeginsWithExamples(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	for _, line := range []string{"amends", "amends -help", "amends source load -h", "amendsctl verify --help", "amends demo -help", "amends help run"} {
+		a := s.want(0, "", line)
+		if !strings.HasPrefix(a.stdout, "Examples:\n  "+strings.Fields(line)[0]) || a.stderr != "" {
+			t.Errorf("%s printed %q %q", line, a.stdout, a.stderr)
+		}
+	}
+	if a := s.want(0, "", "amendsctl source-load -help"); !strings.Contains(a.stdout, "amendsctl source-load -manifest") {
+		t.Errorf("flat examples: %s", a.stdout)
+	}
+	if a := s.want(0, "", "amends completion bash"); !strings.Contains(a.stdout, "complete") {
+		t.Error("no completion")
+	}
+	a := s.want(0, "", "amends version -o json")
+	var v map[string]any
+	if json.Unmarshal([]byte(a.stdout), &v) != nil || v["schema"] != 1.0 {
+		t.Errorf("version: %s", a.stdout)
+	}
+}
+
+func TestGenerateIsSeeded(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, map[string]string{"AMENDS_RECORDS": "5"})
+	a, b := s.want(0, "", "amends generate -seed 3"), s.want(0, "", "amends generate -seed 3")
+	if a.stdout != b.stdout || strings.Count(a.stdout, "\n") != 5 {
+		t.Errorf("%q, %q", a.stdout, b.stdout)
+	}
+	if c := s.want(0, "", "amends generate -seed 4 -records 6"); strings.Count(c.stdout, "\n") != 6 || strings.HasPrefix(c.stdout, a.stdout) {
+		t.Errorf("flags over environment: %q", c.stdout)
+	}
+}
+
+// space is a bound namespace for refusals, on an in-process broker and a real database.
+type space struct {
+	*shell
+	brokers        []string
+	source, output string
+	admin          *kadm.Client
+}
+
+func newSpace(t *testing.T) *space {
+	t.Helper()
+	x := &space{brokers: kafkatest.Embedded(t), source: "amends-test-source", output: "amends-test-output"}
+	x.shell = newShell(t, map[string]string{"AMENDS_DATABASE_URL": pgtest.New(t), "AMENDS_BROKERS": strings.Join(x.brokers, ",")})
+	client, err := kgo.NewClient(kgo.SeedBrokers(x.brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	x.admin = kadm.NewClient(client)
+	a := x.want(0, "", "amends source create -namespace demo -topic "+x.source)
+	x.write("source.json", a.stdout)
+	a = x.want(0, "", "amends output create -manifest @source.json -topic "+x.output)
+	x.write("pipeline.json", a.stdout)
+	return x
+}
+
+// role runs a role that must end by itself.
+func (x *space) role(code int, cause, line string) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.t.Context(), 30*time.Second)
+	defer cancel()
+	a := x.call(ctx, line)
+	if a.code != code || !strings.Contains(a.lastLine(), cause) || ctx.Err() != nil {
+		x.t.Errorf("%s: code %d, want %d with %q; stderr:\n%s", line, a.code, code, cause, a.stderr)
+	}
+}
+
+func TestSC29RefusedStarts(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	pipeline := x.call(t.Context(), "amends output create -manifest @source.json -topic "+x.output).stdout
+	x.write("threshold.json", strings.Replace(pipeline, `"threshold": 60`, `"threshold": 61`, 1))
+	x.write("unknown.json", strings.Replace(pipeline, `"namespace"`, `"name_space"`, 1))
+	other := strings.Replace(pipeline, `"topic": "amends-test-output"`, `"topic": "amends-test-outpud"`, 1)
+	x.write("binding.json", other)
+	x.write("nowhere.json", strings.Replace(pipeline, `"namespace": "demo"`, `"namespace": "nowhere"`, 1))
+	for _, role := range []string{"source", "relay", "view"} {
+		x.role(13, "threshold", "amends -role "+role+" -manifest @threshold.json")
+		x.role(2, "name_space", "amends -role "+role+" -manifest @unknown.json")
+	}
+	x.role(11, "no such topic", "amends -role relay -manifest @binding.json")
+	x.want(13, "threshold", "amends view show -manifest @threshold.json")
+	x.want(6, "UNAVAILABLE  CONFIGURATION", "amends verify -manifest @threshold.json")
+	x.want(13, "binding", "amends view show -manifest @binding.json")
+	x.want(13, "binding", "amends verify -manifest @binding.json")
+	x.want(13, "binding", "amends source load -manifest @binding.json -file "+fixture(t, "before.jsonl"))
+	x.want(13, "no such namespace", "amends verify -manifest @nowhere.json")
+	x.want(13, "no such namespace", "amends view show -manifest @nowhere.json")
+	x.want(13, "binding", "amends output create -manifest @source.json -topic elsewhere")
+	x.want(2, "must not be the source", "amends output create -manifest @source.json -topic "+x.source)
+	x.want(1, "never adopted", "amends source create -namespace demo -topic "+x.source)
+}
+
+func TestEmptyDatabaseIsRefusedAndStaysEmpty(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	for _, line := range []string{"amends view show -manifest @pipeline.json", "amends verify -manifest @pipeline.json"} {
+		x.want(13, "no amends schema", line)
+	}
+	if a := x.want(0, "", "amends migrate status"); !strings.Contains(a.stdout, "missing") || strings.Contains(a.stdout, "applied") {
+		t.Errorf("migrate status: %s", a.stdout)
+	}
+	x.want(0, "up to date", "amends migrate up")
+	x.want(0, "up to date", "amends migrate up")
+	a := x.want(0, "", "amends migrate status -o json")
+	var m struct {
+		Migrations []struct {
+			State string `json:"state"`
+		} `json:"migrations"`
+	}
+	if err := json.Unmarshal([]byte(a.stdout), &m); err != nil || len(m.Migrations) == 0 || m.Migrations[0].State != "applied" {
+		t.Errorf("%v: %s", err, a.stdout)
+	}
+	x.want(13, "no such namespace", "amends view show -manifest @pipeline.json")
+}
+
+func TestSC24TopicsThatAreNotTheNamespaces(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do    func(x *space) error
+		role  string
+		cause string
+	}{
+		"recreated": {role: "source", cause: "incarnation", do: func(x *space) error {
+			_, err := x.admin.DeleteTopic(t.Context(), x.source)
+			if err == nil {
+				x.want(0, "", "amends source create -namespace demo -topic "+x.source)
+			}
+			return err
+		}},
+		"deleted": {role: "view", cause: "no such topic", do: func(x *space) error {
+			_, err := x.admin.DeleteTopic(t.Context(), x.output)
+			return err
+		}},
+		"finite retention": {role: "relay", cause: "retention.ms", do: func(x *space) error {
+			v := "1000000000"
+			_, err := x.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &v}}, x.output)
+			return err
+		}},
+		"compacted": {role: "source", cause: "cleanup.policy", do: func(x *space) error {
+			v := "compact"
+			_, err := x.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &v}}, x.source)
+			return err
+		}},
+		"partitions added": {role: "source", cause: "partitions", do: func(x *space) error {
+			_, err := x.admin.CreatePartitions(t.Context(), 1, x.source)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newSpace(t)
+			if err := c.do(x); err != nil {
+				t.Fatal(err)
+			}
+			x.role(11, c.cause, "amends -role "+c.role+" -manifest @pipeline.json")
+			x.want(6, "UNAVAILABLE", "amends verify -manifest @pipeline.json")
+			if c.role == "source" {
+				x.want(11, c.cause, "amends source load -manifest @source.json -file "+fixture(t, "before.jsonl"))
+			}
+		})
+	}
+}
+
+func TestBadSourceFile(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	bad := x.write("bad.jsonl", `{"schema":1,"txn_id":"T-1","revision":1,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":100}`+"\n"+
+		`{"schema":1,"txn_id":"T-2","revision":1,"state":"active","item":"gadget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":1}`+"\n{}\n")
+	a := x.want(2, "line 2 column 1: UNKNOWN_KEY", "amends source load -manifest @source.json -file "+bad)
+	if a.stdout != "" || !strings.Contains(a.stderr, "line 3 column 3: MALFORMED: schema is missing") {
+		t.Errorf("%q\n%s", a.stdout, a.stderr)
+	}
+	admin, err := broker.Open(broker.Options{Brokers: x.brokers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if ends, err := admin.Ends(t.Context(), x.source); err != nil || ends[0] != 0 || ends[1] != 0 {
+		t.Errorf("something was published: %v %v", ends, err)
+	}
+	x.want(2, "no such file", "amends source load -manifest @source.json -file @none")
+	a = x.want(0, "published 3 records", "amends source load -manifest @source.json -o json -file "+fixture(t, "before.jsonl"))
+	if want := `{"partition":0,"offset":0,"txn_id":"T-1","revision":1}` + "\n"; !strings.HasPrefix(a.stdout, want) {
+		t.Errorf("%s", a.stdout)
+	}
+}
+
+func TestBusyGuardAndIncomplete(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: x.env["AMENDS_DATABASE_URL"], AllowFsyncOff: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var m struct {
+		Config struct {
+			Incarnation string `json:"source_incarnation"`
+		} `json:"config"`
+	}
+	text := x.call(t.Context(), "amends output create -manifest @source.json -topic "+x.output).stdout
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	g, err := db.GuardSource(t.Context(), m.Config.Incarnation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := "amends source load -manifest @pipeline.json -file " + fixture(t, "before.jsonl")
+	x.want(1, "held by another process", load)
+	x.want(3, "LOAD_RUNNING", "amends verify -manifest @pipeline.json -timeout 300ms")
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.want(0, "", load)
+	x.want(3, "SOURCE_NOT_PROCESSED partition 0 offset 0", "amends verify -manifest @pipeline.json -timeout 300ms")
+	x.want(0, "", "amends verify -manifest @pipeline.json -live")
+}
+
+func TestSC38NoStandbyEndsWithFenced(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	first := x.start("amends run -manifest @pipeline.json -role relay,view")
+	deadline := time.Now().Add(20 * time.Second)
+	for !strings.Contains(first.stderr.String(), "taken") && !strings.Contains(first.stderr.String(), "lease") {
+		if time.Now().After(deadline) {
+			t.Fatalf("no lease was taken: %s", first.stderr)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	x.role(10, "another process runs this role", "amends run -manifest @pipeline.json -role view -no-standby")
+	x.role(10, "another process runs this role", "amends run -manifest @pipeline.json -role relay -no-standby")
+	first.stop()
+}
+
+func TestServicesAway(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := closed.Addr().String()
+	closed.Close()
+	began := time.Now()
+	x.role(1, "broker unavailable", "amends -role source -manifest @pipeline.json -max-wait 500ms -brokers "+nowhere)
+	u, err := url.Parse(x.env["AMENDS_DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	password := "planted-secret"
+	u.Host, u.User = nowhere, url.UserPassword("someone", password)
+	x.env["AMENDS_DATABASE_URL"] = u.String()
+	for _, line := range []string{"amends -role source -manifest @pipeline.json -max-wait 300ms", "amends verify -manifest @pipeline.json -timeout 300ms"} {
+		a := x.call(t.Context(), line)
+		if a.code != 1 || !strings.Contains(a.lastLine(), "database unavailable") || strings.Contains(a.stderr+a.stdout, password) {
+			t.Errorf("%s: code %d\n%s", line, a.code, a.stderr)
+		}
+	}
+	if d := time.Since(began); d > 25*time.Second {
+		t.Errorf("giving up took %v", d)
+	}
+}
+
+func TestVerifyRecordsItsRun(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.want(0, "", "amends verify -manifest @pipeline.json")
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: x.env["AMENDS_DATABASE_URL"], AllowFsyncOff: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	raw, err := os.ReadFile(x.path("pipeline.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manifest.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := db.Namespace(t.Context(), m.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := ns.LastVerification(t.Context())
+	if err != nil || v == nil || v.Status != "PASS" || !v.Quiesced || v.Deep || len(v.Boundary) != 2 {
+		t.Errorf("%+v %v", v, err)
+	}
+}
