@@ -22,7 +22,7 @@ import (
 
 // The servers of a test binary end with it, and so do the goroutines that watch over them.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("amends/internal/embedded.supervise"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("amends/internal/embedded/process.supervise"))
 }
 
 const incarnation = "kafka:00112233445566778899aabbccddeeff"
