@@ -27,12 +27,16 @@ func (e *HeldError) Error() string {
 
 // PortError says that an address that was asked for is taken.
 type PortError struct {
-	Flag string // the flag that names another one
+	Flag string // the flag that names another one, empty where there is none
 	Port int    // 1..65535
 }
 
 func (e *PortError) Error() string {
-	return fmt.Sprintf("listen on 127.0.0.1:%d: the port is in use; free it or choose another with %s", e.Port, e.Flag)
+	text := fmt.Sprintf("listen on 127.0.0.1:%d: the port is in use; free it", e.Port)
+	if e.Flag != "" {
+		text += " or choose another with " + e.Flag
+	}
+	return text
 }
 
 // SpaceError says that a volume is full. Nothing that was acknowledged is lost.

@@ -35,7 +35,12 @@ func Acquire(dir, name string) (*Lock, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, &HeldError{Dir: dir, Holder: readHolder(file)}
+		h := readHolder(file)
+		for try := 0; h.PID == 0 && try < 5; try++ { // the holder is about to write it
+			time.Sleep(20 * time.Millisecond)
+			h = readHolder(file)
+		}
+		return nil, &HeldError{Dir: dir, Holder: h}
 	}
 	if err := writeHolder(file); err != nil {
 		file.Close()
@@ -71,10 +76,10 @@ func writeHolder(file *os.File) error {
 	return nil
 }
 
-// readHolder is the zero Holder when the file does not tell: the holder may be about to write it.
+// readHolder is the zero Holder when the file does not tell.
 func readHolder(file *os.File) Holder {
 	var h Holder
-	raw, err := io.ReadAll(io.LimitReader(file, 4096))
+	raw, err := io.ReadAll(io.NewSectionReader(file, 0, 4096))
 	if err != nil || json.Unmarshal(raw, &h) != nil {
 		return Holder{}
 	}
