@@ -11,15 +11,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
+	"amends/internal/kafkatest"
 	"amends/internal/ledger"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The servers of a test binary end with it, and so do the goroutines that watch over them.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("amends/internal/embedded/process.supervise"))
+}
 
 // cluster starts an in-process broker of one node.
 func cluster(t *testing.T, opts ...kfake.Opt) (*kfake.Cluster, Options) {
@@ -30,6 +35,29 @@ func cluster(t *testing.T, opts ...kfake.Opt) (*kfake.Cluster, Options) {
 	}
 	t.Cleanup(c.Close)
 	return c, Options{Brokers: c.ListenAddrs(), FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 2 * time.Second}
+}
+
+// each runs a test on the in-process broker and on Apache Kafka, with a topic name of its own.
+func each(t *testing.T, test func(t *testing.T, o Options, name string)) {
+	t.Run("embedded", func(t *testing.T) {
+		_, o := cluster(t)
+		test(t, o, "src")
+	})
+	t.Run("apache", func(t *testing.T) {
+		brokers := kafkatest.Brokers(t)
+		test(t, Options{Brokers: brokers, FetchWait: 50 * time.Millisecond, DeliveryTimeout: 2 * time.Second}, kafkatest.Topic(t, brokers))
+	})
+}
+
+// operator is a client that does to topics what an operator would.
+func operator(t *testing.T, o Options) *kadm.Client {
+	t.Helper()
+	c, err := kgo.NewClient(kgo.SeedBrokers(o.Brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return kadm.NewClient(c)
 }
 
 func bounded(t *testing.T) context.Context {
@@ -120,10 +148,13 @@ func values(records []ledger.SourceRecord) []string {
 }
 
 func TestCreateTopicKeepsEverythingForEver(t *testing.T) {
-	_, o := cluster(t)
+	each(t, checkCreateTopicKeepsEverythingForEver)
+}
+
+func checkCreateTopicKeepsEverythingForEver(t *testing.T, o Options, name string) {
 	a := openAdmin(t, o)
-	topic := create(t, a, "src", 3)
-	want := Topic{Name: "src", Incarnation: topic.Incarnation, Cleanup: "delete", Start: []ledger.Offset{0, 0, 0}, End: []ledger.Offset{0, 0, 0}, RetentionMS: -1, RetentionBytes: -1, Partitions: 3}
+	topic := create(t, a, name, 3)
+	want := Topic{Name: name, Incarnation: topic.Incarnation, Cleanup: "delete", Start: []ledger.Offset{0, 0, 0}, End: []ledger.Offset{0, 0, 0}, RetentionMS: -1, RetentionBytes: -1, Partitions: 3}
 	if d := cmp.Diff(want, topic); d != "" {
 		t.Fatal(d)
 	}
@@ -133,13 +164,13 @@ func TestCreateTopicKeepsEverythingForEver(t *testing.T) {
 	if err := CheckIdentity(topic, topic.Incarnation, 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.CreateTopic(bounded(t), "src", 3, 1); !errors.Is(err, ErrTopicExists) {
+	if _, err := a.CreateTopic(bounded(t), name, 3, 1); !errors.Is(err, ErrTopicExists) {
 		t.Fatalf("second creation: %v, want ErrTopicExists", err)
 	}
 	if _, err := a.Topic(bounded(t), "none"); !errors.Is(err, ErrNoTopic) {
 		t.Fatalf("absent topic: %v, want ErrNoTopic", err)
 	}
-	if id, err := a.Incarnation(bounded(t), "src"); err != nil || id != topic.Incarnation {
+	if id, err := a.Incarnation(bounded(t), name); err != nil || id != topic.Incarnation {
 		t.Fatalf("Incarnation = %s, %v", id, err)
 	}
 }
@@ -219,15 +250,18 @@ func TestCheckIdentityNamesEachDifference(t *testing.T) {
 
 // SC23, S13: aborted data is never returned, control records neither, and both the gap and the trailing marker are seen.
 func TestSC23AbortedTransactionsAndTrailingMarkers(t *testing.T) {
-	_, o := cluster(t)
+	each(t, checkSC23AbortedTransactionsAndTrailingMarkers)
+}
+
+func checkSC23AbortedTransactionsAndTrailingMarkers(t *testing.T, o Options, name string) {
 	a := openAdmin(t, o)
-	topic := create(t, a, "src", 1)
+	topic := create(t, a, name, 1)
 	no, yes := false, true
-	publish(t, o, topic, 0, "a")                  // 0
-	transaction(t, o, topic, "t1", &no, "x", "y") // 1 2, marker 3
-	transaction(t, o, topic, "t2", &yes, "b")     // 4, marker 5
-	transaction(t, o, topic, "t3", &no, "z")      // 6, marker 7
-	ends, err := a.Ends(bounded(t), "src")
+	publish(t, o, topic, 0, "a")                        // 0
+	transaction(t, o, topic, name+"-t1", &no, "x", "y") // 1 2, marker 3
+	transaction(t, o, topic, name+"-t2", &yes, "b")     // 4, marker 5
+	transaction(t, o, topic, name+"-t3", &no, "z")      // 6, marker 7
+	ends, err := a.Ends(bounded(t), name)
 	if err != nil || ends[0] != 8 {
 		t.Fatalf("ends %v %v, want 8", ends, err)
 	}
@@ -264,11 +298,14 @@ func TestSC23AbortedTransactionsAndTrailingMarkers(t *testing.T) {
 
 // S13: nothing past the last record returned is seen while a transaction is open, whatever the high watermark says.
 func TestOpenTransactionHoldsBackAndIsNamed(t *testing.T) {
-	_, o := cluster(t)
+	each(t, checkOpenTransactionHoldsBackAndIsNamed)
+}
+
+func checkOpenTransactionHoldsBackAndIsNamed(t *testing.T, o Options, name string) {
 	a := openAdmin(t, o)
-	topic := create(t, a, "src", 1)
+	topic := create(t, a, name, 1)
 	publish(t, o, topic, 0, "a")
-	client := transaction(t, o, topic, "t1", nil, "x")
+	client := transaction(t, o, topic, name+"-t1", nil, "x")
 	publish(t, o, topic, 0, "b")
 	ctx, cancel := context.WithTimeout(bounded(t), 700*time.Millisecond)
 	defer cancel()
@@ -277,11 +314,11 @@ func TestOpenTransactionHoldsBackAndIsNamed(t *testing.T) {
 	if next != 1 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("ReadTo = %d, %v; want 1 and a deadline", next, err)
 	}
-	stable, err := a.Stable(bounded(t), "src")
+	stable, err := a.Stable(bounded(t), name)
 	if err != nil || stable[0] != 1 {
 		t.Fatalf("stable %v %v, want 1", stable, err)
 	}
-	open, err := a.OpenTransactions(bounded(t), "src")
+	open, err := a.OpenTransactions(bounded(t), name)
 	if err != nil || len(open) != 1 || open[0].First != 1 {
 		t.Fatalf("open transactions %v %v, want one at 1", open, err)
 	}
@@ -293,9 +330,10 @@ func TestOpenTransactionHoldsBackAndIsNamed(t *testing.T) {
 	}
 }
 
-func TestReaderKeepsNilAndEmptyApart(t *testing.T) {
-	_, o := cluster(t)
-	topic := create(t, openAdmin(t, o), "src", 1)
+func TestReaderKeepsNilAndEmptyApart(t *testing.T) { each(t, checkReaderKeepsNilAndEmptyApart) }
+
+func checkReaderKeepsNilAndEmptyApart(t *testing.T, o Options, name string) {
+	topic := create(t, openAdmin(t, o), name, 1)
 	p, err := NewProducer(o, topic.Name, topic.Incarnation)
 	if err != nil {
 		t.Fatal(err)
@@ -319,9 +357,10 @@ func TestReaderKeepsNilAndEmptyApart(t *testing.T) {
 	}
 }
 
-func TestSeekAgainReturnsTheSameRecords(t *testing.T) {
-	_, o := cluster(t)
-	topic := create(t, openAdmin(t, o), "src", 2)
+func TestSeekAgainReturnsTheSameRecords(t *testing.T) { each(t, checkSeekAgainReturnsTheSameRecords) }
+
+func checkSeekAgainReturnsTheSameRecords(t *testing.T, o Options, name string) {
+	topic := create(t, openAdmin(t, o), name, 2)
 	publish(t, o, topic, 0, "a", "b", "c")
 	publish(t, o, topic, 1, "d")
 	r := reader(t, o, topic)
@@ -339,9 +378,10 @@ func TestSeekAgainReturnsTheSameRecords(t *testing.T) {
 }
 
 // SC24: a position that the log does not hold is refused at the seek and noticed while reading; nothing is reset.
-func TestSC24OutOfRange(t *testing.T) {
-	c, o := cluster(t)
-	topic := create(t, openAdmin(t, o), "src", 1)
+func TestSC24OutOfRange(t *testing.T) { each(t, checkSC24OutOfRange) }
+
+func checkSC24OutOfRange(t *testing.T, o Options, name string) {
+	topic := create(t, openAdmin(t, o), name, 1)
 	publish(t, o, topic, 0, "a", "b", "c")
 	r := reader(t, o, topic)
 	var outside *RangeError
@@ -351,7 +391,9 @@ func TestSC24OutOfRange(t *testing.T) {
 	if err := r.Seek(bounded(t), 0, 3); err != nil {
 		t.Fatalf("at the end: %v", err)
 	}
-	if err := c.DeleteRecords("src", 0, 2); err != nil {
+	cut := kadm.Offsets{}
+	cut.AddOffset(name, 0, 2, -1)
+	if _, err := operator(t, o).DeleteRecords(bounded(t), cut); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Seek(bounded(t), 0, 1); !errors.As(err, &outside) || outside.Start != 2 {
@@ -359,18 +401,19 @@ func TestSC24OutOfRange(t *testing.T) {
 	}
 	// Past the seek's look: the fetch itself is out of range.
 	r.at[0] = 1
-	r.client.RemoveConsumePartitions(map[string][]int32{"src": {0}})
-	r.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{"src": {0: kgo.NewOffset().At(1)}})
+	r.client.RemoveConsumePartitions(map[string][]int32{name: {0}})
+	r.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{name: {0: kgo.NewOffset().At(1)}})
 	if got, err := r.Poll(bounded(t)); !errors.As(err, &outside) || len(got) != 0 {
 		t.Fatalf("fetch below the start: %v %v", got, err)
 	}
 }
 
 // SC24, I23: no byte of a recreated topic is returned or written.
-func TestSC24RecreatedTopic(t *testing.T) {
-	c, o := cluster(t)
+func TestSC24RecreatedTopic(t *testing.T) { each(t, checkSC24RecreatedTopic) }
+
+func checkSC24RecreatedTopic(t *testing.T, o Options, name string) {
 	a := openAdmin(t, o)
-	topic := create(t, a, "src", 1)
+	topic := create(t, a, name, 1)
 	publish(t, o, topic, 0, "a")
 	r := reader(t, o, topic)
 	if err := r.Seek(bounded(t), 0, 0); err != nil {
@@ -387,10 +430,11 @@ func TestSC24RecreatedTopic(t *testing.T) {
 	if _, err := writer.Produce(bounded(t), 0, []Message{{Value: []byte("b")}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.DeleteTopic("src"); err != nil {
+	if _, err := operator(t, o).DeleteTopic(bounded(t), name); err != nil {
 		t.Fatal(err)
 	}
-	again := create(t, a, "src", 1)
+	var again Topic
+	await(t, func() bool { again, err = a.CreateTopic(bounded(t), name, 1, 1); return err == nil })
 	publish(t, o, again, 0, "X", "Y", "Z")
 	var identity *IdentityError
 	for {
@@ -426,7 +470,7 @@ func TestSC24RecreatedTopic(t *testing.T) {
 	if _, err := fresh.Produce(bounded(t), 0, []Message{{Value: []byte("c")}}); !errors.As(err, &identity) {
 		t.Fatalf("fresh producer: %v", err)
 	}
-	if ends, err := a.Ends(bounded(t), "src"); err != nil || ends[0] != 3 {
+	if ends, err := a.Ends(bounded(t), name); err != nil || ends[0] != 3 {
 		t.Fatalf("the new topic holds %v records (%v), want 3", ends, err)
 	}
 }
@@ -494,8 +538,9 @@ func TestProduceRefusesTooLarge(t *testing.T) {
 	}
 }
 
-func TestManyMessagesAreConsecutive(t *testing.T) {
-	_, o := cluster(t)
+func TestManyMessagesAreConsecutive(t *testing.T) { each(t, checkManyMessagesAreConsecutive) }
+
+func checkManyMessagesAreConsecutive(t *testing.T, o Options, name string) {
 	topic := create(t, openAdmin(t, o), "out", 1)
 	in := make([]string, 20_000)
 	for i := range in {

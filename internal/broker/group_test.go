@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"amends/internal/ledger"
 )
@@ -69,7 +68,7 @@ func (r *recorder) owns() int {
 
 func joinGroup(t *testing.T, o Options, topic Topic, m Member) *Group {
 	t.Helper()
-	g, err := NewGroup(GroupOptions{Member: m, Group: "amends.test.source", Topic: topic.Name, Incarnation: topic.Incarnation, Options: o, Heartbeat: 200 * time.Millisecond})
+	g, err := NewGroup(GroupOptions{Member: m, Group: "amends." + topic.Name + ".source", Topic: topic.Name, Incarnation: topic.Incarnation, Options: o, Heartbeat: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +76,11 @@ func joinGroup(t *testing.T, o Options, topic Topic, m Member) *Group {
 }
 
 func TestGroupReadsFromItsMembersPositions(t *testing.T) {
-	_, o := cluster(t)
-	topic := create(t, openAdmin(t, o), "src", 2)
+	each(t, checkGroupReadsFromItsMembersPositions)
+}
+
+func checkGroupReadsFromItsMembersPositions(t *testing.T, o Options, name string) {
+	topic := create(t, openAdmin(t, o), name, 2)
 	publish(t, o, topic, 0, "a", "b", "c")
 	publish(t, o, topic, 1, "d", "e")
 	m := newRecorder()
@@ -120,9 +122,10 @@ func TestGroupReadsFromItsMembersPositions(t *testing.T) {
 	}
 }
 
-func TestGroupHold(t *testing.T) {
-	_, o := cluster(t)
-	topic := create(t, openAdmin(t, o), "src", 2)
+func TestGroupHold(t *testing.T) { each(t, checkGroupHold) }
+
+func checkGroupHold(t *testing.T, o Options, name string) {
+	topic := create(t, openAdmin(t, o), name, 2)
 	g := joinGroup(t, o, topic, newRecorder())
 	defer g.Close(bounded(t))
 	poll := func() []Fetched {
@@ -148,9 +151,10 @@ func TestGroupHold(t *testing.T) {
 }
 
 // A second member takes over half of the partitions; the first is told before, and no poll is in progress then.
-func TestGroupRebalances(t *testing.T) {
-	_, o := cluster(t, kfake.GroupMinSessionTimeout(time.Second))
-	topic := create(t, openAdmin(t, o), "src", 2)
+func TestGroupRebalances(t *testing.T) { each(t, checkGroupRebalances) }
+
+func checkGroupRebalances(t *testing.T, o Options, name string) {
+	topic := create(t, openAdmin(t, o), name, 2)
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 	var wg sync.WaitGroup
