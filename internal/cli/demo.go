@@ -16,6 +16,7 @@ import (
 	"amends/internal/embedded"
 	"amends/internal/manifest"
 	"amends/internal/provision"
+	"amends/internal/report"
 	"amends/internal/roles"
 	"amends/internal/showcase"
 	"amends/internal/verify"
@@ -242,7 +243,7 @@ func (d *demo) outro(r *showcase.Result) {
 	if r.Report.Status != verify.Pass {
 		mark = "✗"
 	}
-	d.say(fmt.Sprintf("%s verify %s", mark, headline(r.Report)))
+	d.say(fmt.Sprintf("%s verify %s", mark, report.Headline(r.Report)))
 	d.say("")
 	d.say("Try   " + d.command("view show"))
 	d.say("      " + d.command("verify -deep"))

@@ -10,6 +10,7 @@ import (
 	"amends/internal/embedded"
 	"amends/internal/ledger"
 	"amends/internal/provision"
+	"amends/internal/report"
 	"amends/internal/showcase"
 	"amends/internal/store"
 	"amends/internal/verify"
@@ -49,7 +50,7 @@ type (
 		NextSequences   []ledger.Sequence  `json:"next_sequences"`
 		Balances        []jsonBalance      `json:"balances"`
 		Alerts          []jsonAlert        `json:"alerts"`
-		Verify          *jsonReport        `json:"verify"`
+		Verify          *report.JSON       `json:"verify"`
 		Endpoints       embedded.Endpoints `json:"endpoints"`
 		Timings         map[string]float64 `json:"timings"` // seconds
 	}
@@ -72,7 +73,7 @@ type (
 )
 
 func demoJSON(out io.Writer, r *showcase.Result, e embedded.Endpoints) error {
-	j := jsonDemo{Schema: 1, Verify: jsonOf(r.Report), Endpoints: e, Timings: map[string]float64{}, SourceFrontiers: []ledger.Frontier{},
+	j := jsonDemo{Schema: 1, Verify: report.Of(r.Report), Endpoints: e, Timings: map[string]float64{}, SourceFrontiers: []ledger.Frontier{},
 		NextSequences: []ledger.Sequence{}, Balances: []jsonBalance{}, Alerts: []jsonAlert{}}
 	for _, s := range r.States {
 		j.SourceFrontiers = append(j.SourceFrontiers, s.Owned.Frontier)

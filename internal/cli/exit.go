@@ -10,6 +10,7 @@ import (
 	"amends/internal/journal"
 	"amends/internal/manifest"
 	"amends/internal/provision"
+	"amends/internal/report"
 	"amends/internal/store"
 	"amends/internal/verify"
 	"amends/internal/worker"
@@ -39,7 +40,7 @@ var errNoStandby = errors.New("another process runs this role")
 // statusError ends verify with its status's own code.
 type statusError struct{ report *verify.Report }
 
-func (e *statusError) Error() string { return "verify " + headline(e.report) }
+func (e *statusError) Error() string { return "verify " + report.Headline(e.report) }
 
 // classes map errors to codes; the first that matches counts. A lost integrity outweighs an unknown outcome, and both
 // outweigh what a restart can mend.

@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/provision"
+	"amends/internal/report"
 	"amends/internal/store"
 	"amends/internal/verify"
 )
@@ -49,17 +50,17 @@ Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
 		if t.manifest.Output == nil {
 			return verify.ErrUnbound
 		}
-		report, err := a.verifyTarget(cmd.Context(), t, j)
+		r, err := a.verifyTarget(cmd.Context(), t, j)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			err = reportJSON(a.Stdout, report)
+			err = report.WriteJSON(a.Stdout, r)
 		} else {
-			err = reportText(a.Stdout, report)
+			err = report.Text(a.Stdout, r)
 		}
-		if err == nil && report.Status != verify.Pass {
-			err = &statusError{report}
+		if err == nil && r.Status != verify.Pass {
+			err = &statusError{r}
 		}
 		return err
 	}
@@ -100,14 +101,14 @@ func (a *app) verifySession(ctx context.Context, t *target, s *session, j *verif
 		return g, nil
 	}
 	began := time.Now()
-	report, err := j.Run(ctx)
+	r, err := j.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.namespace.RecordVerification(ctx, verification(report, began)); err != nil {
+	if err := s.namespace.RecordVerification(ctx, verification(r, began)); err != nil {
 		fmt.Fprintf(a.Stderr, "the verification was not recorded: %v\n", err)
 	}
-	return report, nil
+	return r, nil
 }
 
 // verification is what the database keeps of a report.
@@ -118,7 +119,7 @@ func verification(r *verify.Report, began time.Time) store.Verification {
 		v.Boundary = append(v.Boundary, store.Cut{Partition: b.Partition, Frontier: b.SourceEnd})
 	}
 	if r.Status != verify.Pass {
-		v.Detail = headline(r)
+		v.Detail = report.Headline(r)
 	}
 	return v
 }

@@ -36,6 +36,7 @@ type Problem struct {
 	Column int
 }
 
+// String names the place, the code and the reason.
 func (p Problem) String() string {
 	if p.Code == "" {
 		return fmt.Sprintf("line %d column %d: %s", p.Line, p.Column, p.Reason)

@@ -229,7 +229,7 @@ func TestGuardOutlastsTheBudget(t *testing.T) {
 	}
 	j.Live = false
 	want(t, run(t, j), verify.Pass)
-	if g, err = w.DB.GuardSource(t.Context(), w.Manifest.Config.SourceIncarnation); err != nil {
+	if _, err := w.DB.GuardSource(t.Context(), w.Manifest.Config.SourceIncarnation); err != nil {
 		t.Fatalf("the guard was not released: %v", err)
 	}
 }

@@ -1,131 +1,35 @@
-package cli
+package report
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
-	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/store"
 	"amends/internal/verify"
 	"amends/internal/wire"
 )
 
-// headline is the answer of a verification in one line.
-func headline(r *verify.Report) string {
-	switch r.Status {
-	case verify.Pass:
-		return fmt.Sprintf("PASS  %d source records, %d messages; an independent recomputation agrees", r.SourceRecords, r.Messages)
-	case verify.Blocked:
-		return fmt.Sprintf("BLOCKED  %d keys are blocked; everything else agrees with an independent recomputation", len(r.Blocked))
-	case verify.Drift:
-		return fmt.Sprintf("DRIFT  %d differences; the first: %s", r.Differences, difference(r.First))
-	}
-	if len(r.Reasons) == 0 {
-		return string(r.Status)
-	}
-	return fmt.Sprintf("%s  %s", r.Status, reason(r.Reasons[0]))
+// JSON is the documented form of a report; members are only ever added.
+type JSON struct {
+	Schema        int            `json:"schema"`
+	Namespace     string         `json:"namespace"`
+	Status        verify.Status  `json:"status"`
+	Mode          string         `json:"mode"`
+	Deep          bool           `json:"deep"`
+	Boundary      []jsonBoundary `json:"boundary"`
+	SourceRecords int64          `json:"source_records"`
+	Rejected      int64          `json:"rejected"`
+	Outputs       int64          `json:"outputs"`
+	Messages      int64          `json:"messages"`
+	Blocked       []jsonBlocked  `json:"blocked"`
+	Drift         jsonDrift      `json:"drift"`
+	Reasons       []jsonReason   `json:"reasons"`
+	Elapsed       float64        `json:"elapsed_seconds"`
 }
 
-func reason(x verify.Reason) string {
-	var b strings.Builder
-	b.WriteString(string(x.Code))
-	if x.Partition >= 0 {
-		fmt.Fprintf(&b, " partition %d", x.Partition)
-	}
-	if x.Offset >= 0 {
-		fmt.Fprintf(&b, " offset %d", x.Offset)
-	}
-	if x.Sequence >= 0 {
-		fmt.Fprintf(&b, " sequence %d", x.Sequence)
-	}
-	return b.String() + ": " + x.Detail
-}
-
-func difference(d *verify.Difference) string {
-	s := fmt.Sprintf("%s partition %d", d.What, d.Partition)
-	if d.Offset >= 0 {
-		s += fmt.Sprintf(" offset %d", d.Offset)
-	}
-	if d.ID.Kind != 0 {
-		s += fmt.Sprintf(" %v %s %s", d.ID.Kind, inspect.Name(d.ID.Key.Item), inspect.Name(d.ID.Key.Location))
-		if d.ID.Kind != ledger.TrustStatus {
-			s += " " + d.ID.Day.String()
-		}
-	}
-	s += ": " + d.Detail
-	if d.Expected != nil || d.Actual != nil {
-		s += fmt.Sprintf(" (expected %s, actual %s)", side(d.Expected), side(d.Actual))
-	}
-	return s
-}
-
-// side writes one side of a difference for people.
-func side(s *verify.Side) string {
-	if s == nil {
-		return "no row"
-	}
-	text := "no output"
-	if s.Present && s.Payload != nil {
-		text = string(appendPayload(nil, s.Payload))
-	} else if s.Cause != nil {
-		text = "withdrawn"
-	}
-	if s.Version > 0 {
-		text += fmt.Sprintf(" version %d", s.Version)
-	}
-	for i, c := range s.Sources {
-		lead := ", "
-		if i == 0 {
-			lead = " by "
-		}
-		text += fmt.Sprintf("%s%d/%d %s r%d", lead, c.Partition, c.Offset, inspect.Name(c.TxnID), c.Revision)
-	}
-	return text
-}
-
-// reportText writes a report for people; its first line is the answer.
-func reportText(out io.Writer, r *verify.Report) error {
-	w := bufio.NewWriter(out)
-	fmt.Fprintln(w, headline(r))
-	mode := r.Mode
-	if r.Deep {
-		mode += ", deep"
-	}
-	fmt.Fprintf(w, "  namespace %s, %s, %d view rows, %d source records, %d rejected, %.2f s\n", r.Namespace, mode, r.Outputs, r.SourceRecords, r.Rejected, r.Elapsed.Seconds())
-	for _, b := range r.Boundary {
-		fmt.Fprintf(w, "  partition %d: source below %d, output below %d\n", b.Partition, b.SourceEnd, b.OutputEnd)
-	}
-	for _, x := range r.Reasons {
-		fmt.Fprintf(w, "  %s\n", reason(x))
-	}
-	for _, k := range r.Blocked {
-		fmt.Fprintf(w, "  blocked: %s %s: %s\n", inspect.Name(k.Key.Item), inspect.Name(k.Key.Location), inspect.Reasons(k.Status))
-	}
-	return w.Flush()
-}
-
-// The documented JSON of a report; members are only ever added.
 type (
-	jsonReport struct {
-		Schema        int            `json:"schema"`
-		Namespace     string         `json:"namespace"`
-		Status        verify.Status  `json:"status"`
-		Mode          string         `json:"mode"`
-		Deep          bool           `json:"deep"`
-		Boundary      []jsonBoundary `json:"boundary"`
-		SourceRecords int64          `json:"source_records"`
-		Rejected      int64          `json:"rejected"`
-		Outputs       int64          `json:"outputs"`
-		Messages      int64          `json:"messages"`
-		Blocked       []jsonBlocked  `json:"blocked"`
-		Drift         jsonDrift      `json:"drift"`
-		Reasons       []jsonReason   `json:"reasons"`
-		Elapsed       float64        `json:"elapsed_seconds"`
-	}
 	jsonBoundary struct {
 		Partition ledger.Partition `json:"partition"`
 		SourceEnd ledger.Frontier  `json:"source_end"`
@@ -172,15 +76,16 @@ type (
 	}
 )
 
-// reportJSON writes a report as one line of JSON.
-func reportJSON(out io.Writer, r *verify.Report) error {
+// WriteJSON writes a report as one line of JSON.
+func WriteJSON(out io.Writer, r *verify.Report) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
-	return e.Encode(jsonOf(r))
+	return e.Encode(Of(r))
 }
 
-func jsonOf(r *verify.Report) *jsonReport {
-	j := &jsonReport{Schema: 1, Namespace: r.Namespace, Status: r.Status, Mode: r.Mode, Deep: r.Deep, SourceRecords: r.SourceRecords,
+// Of returns the JSON form of a report.
+func Of(r *verify.Report) *JSON {
+	j := &JSON{Schema: 1, Namespace: r.Namespace, Status: r.Status, Mode: r.Mode, Deep: r.Deep, SourceRecords: r.SourceRecords,
 		Rejected: r.Rejected, Outputs: r.Outputs, Messages: r.Messages, Elapsed: r.Elapsed.Seconds(),
 		Boundary: []jsonBoundary{}, Blocked: []jsonBlocked{}, Reasons: []jsonReason{}, Drift: jsonDrift{Count: r.Differences}}
 	for _, b := range r.Boundary {
@@ -198,7 +103,7 @@ func jsonOf(r *verify.Report) *jsonReport {
 	}
 	if d := r.First; d != nil {
 		j.Drift.First = &jsonDifference{What: d.What, Partition: d.Partition, Output: outputID(d.ID), Offset: known(d.Offset), Detail: d.Detail,
-			Expected: jsonSideOf(d.Expected), Actual: jsonSideOf(d.Actual)}
+			Expected: sideOf(d.Expected), Actual: sideOf(d.Actual)}
 	}
 	return j
 }
@@ -222,7 +127,7 @@ func outputID(id ledger.OutputID) []string {
 	return []string{id.Kind.String(), id.Key.Item, id.Key.Location, id.Day.String()}
 }
 
-func jsonSideOf(s *verify.Side) *jsonSide {
+func sideOf(s *verify.Side) *jsonSide {
 	if s == nil {
 		return nil
 	}
@@ -234,16 +139,16 @@ func jsonSideOf(s *verify.Side) *jsonSide {
 		out.Version = &s.Version
 	}
 	if s.Cause != nil {
-		c := jsonCauseOf(*s.Cause)
+		c := causeOf(*s.Cause)
 		out.Cause = &c
 	}
 	for _, c := range s.Sources {
-		out.Sources = append(out.Sources, jsonCauseOf(c))
+		out.Sources = append(out.Sources, causeOf(c))
 	}
 	return out
 }
 
-func jsonCauseOf(c store.Cause) jsonCause {
+func causeOf(c store.Cause) jsonCause {
 	return jsonCause{Partition: c.Partition, Offset: c.Offset, TxnID: c.TxnID, Revision: c.Revision}
 }
 
