@@ -52,6 +52,7 @@ var table = map[string]rule{
 	"provision": {internal: "ledger manifest wire store broker", external: tokens + " golang.org/x/sync"},
 	"verify":    {internal: "ledger manifest wire oracle store broker"},
 	"inspect":   {internal: "ledger manifest wire store"},
+	"report":    {internal: "ledger wire store verify inspect"},
 
 	// edges
 	"@fixtures":        {},
@@ -60,7 +61,7 @@ var table = map[string]rule{
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
-	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify inspect provision roles embedded embedded/apache showcase bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report inspect provision roles embedded embedded/apache showcase bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -85,7 +86,7 @@ const testOnly = "absent scratch tidy pgtest kafkatest store/storetest pipelinet
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres engine worker delivery lease"
-	controlPlane = "verify inspect provision oracle roles cli showcase embedded bench"
+	controlPlane = "verify report inspect provision oracle roles cli showcase embedded bench"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.
