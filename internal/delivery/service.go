@@ -48,8 +48,9 @@ type Service struct {
 	wake    *Signal
 	role    store.Role
 
-	mu     sync.Mutex // a leaf; guards states
+	mu     sync.Mutex // a leaf; guards what follows
 	states []State
+	away   string // why the output topic cannot be looked at, "" while it can
 }
 
 // NewRelay returns the relay of a namespace. wake, which may be nil, shortens its wait for the worker's commits.
@@ -77,7 +78,13 @@ func newService(role store.Role, t Topic, leases Leases, log *slog.Logger, wake 
 func (s *Service) States() []State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.states)
+	states := slices.Clone(s.states)
+	for i := range states {
+		if s.away != "" && states[i].Phase == Running {
+			states[i].Phase, states[i].Detail = Waiting, s.away
+		}
+	}
+	return states
 }
 
 // Run works until ctx ends, which is no error, or until something ends the role: the first error, or for a view whose
@@ -85,7 +92,7 @@ func (s *Service) States() []State {
 func (s *Service) Run(ctx context.Context) error {
 	inner, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	if err := s.patient(inner, func() error { return s.topic.check(inner) }); err != nil {
+	if err := s.check(inner); err != nil {
 		return s.end(ctx, err)
 	}
 	var wg sync.WaitGroup
@@ -113,7 +120,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // end turns the cause of the end into Run's result.
 func (s *Service) end(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || err == context.Cause(ctx)) {
 		return nil
 	}
 	return fmt.Errorf("run %s: %w", s.role, err)
@@ -125,7 +132,7 @@ func (s *Service) watch(ctx context.Context) error {
 		if err := wait(ctx, checkEvery); err != nil {
 			return err
 		}
-		if err := s.patient(ctx, func() error { return s.topic.check(ctx) }); err != nil {
+		if err := s.check(ctx); err != nil {
 			return err
 		}
 	}
@@ -201,12 +208,13 @@ func (s *Service) set(p ledger.Partition, phase Phase, detail string, outputs in
 	st.Outputs += int64(outputs)
 }
 
-// patient calls f until it succeeds, fails for good, or ctx ends; it waits for services that are away.
-func (s *Service) patient(ctx context.Context, f func() error) error {
+// check looks at the output topic until it is right, wrong for good, or ctx ends. While the broker is away it waits.
+func (s *Service) check(ctx context.Context) error {
 	var out outage
 	for {
-		err := f()
+		err := s.topic.check(ctx)
 		if err == nil || ctx.Err() != nil {
+			s.reachable("")
 			return err
 		}
 		if end := out.ends(&s.topic, err); end != nil {
@@ -215,10 +223,17 @@ func (s *Service) patient(ctx context.Context, f func() error) error {
 		if out.begun() {
 			s.log.Warn("waiting", "cause", err)
 		}
+		s.reachable(err.Error())
 		if err := wait(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
 			return err
 		}
 	}
+}
+
+func (s *Service) reachable(away string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
 }
 
 // outage is a time in which a service was away.

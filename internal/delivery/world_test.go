@@ -12,13 +12,19 @@ import (
 	"amends/internal/broker"
 	"amends/internal/delivery"
 	"amends/internal/kafkatest"
+	"amends/internal/lease"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pgtest"
 	"amends/internal/store"
 	"amends/internal/store/memory"
+	"amends/internal/store/postgres"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain finds goroutines that a test left behind, beside the server that the test binary shares.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("amends/internal/embedded/process.supervise"))
+}
 
 const twoPartitions = `{"schema_version":1,"namespace":"demo","ledger_origin":"2026-01-01","partitions":2,"quantity_scale":0,
 	"stock_keys":[{"item":"widget","location":"berlin","partition":0,"opening_balance":0,"threshold":60},
@@ -32,36 +38,82 @@ var (
 // world is a namespace in memory bound to a topic on an in-process broker. Its outbox is written by hand.
 type world struct {
 	cfg    *manifest.Config
-	db     *memory.DB
-	ns     *memory.Namespace
+	ns     namespace
 	admin  *broker.Admin
 	opts   broker.Options
 	topic  delivery.Topic
 	now    time.Time
 	clock  func(func() time.Time) // of the leases; now unless changed before they are used
 	tokens map[ledger.Partition]store.Token
+	keys   map[ledger.StockKey]ledger.KeyID
 }
 
+// namespace is what the tests use of both stores.
+type namespace interface {
+	delivery.RelayStore
+	delivery.ViewStore
+	lease.Store
+	Bind(ctx context.Context, o manifest.Output) error
+	Claim(ctx context.Context, p ledger.Partition) (store.Owned, error)
+	Observe(ctx context.Context, p ledger.Partition) (store.Owned, error)
+	Commit(ctx context.Context, t store.Token, b *ledger.Batch) error
+	Snapshot(ctx context.Context, fn func(store.Snapshot) error) error
+}
+
+// newWorld keeps everything in memory.
 func newWorld(t testing.TB, config string) *world {
 	t.Helper()
-	ctx := t.Context()
+	cfg := parse(t, config)
+	var w *world
+	read := func() time.Time { return w.now }
+	ns, err := memory.NewWithClock(func() time.Time { return read() }).Init(t.Context(), cfg, "source")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = worldOf(t, cfg, ns)
+	w.clock = func(now func() time.Time) { read = now }
+	return w
+}
+
+// newPostgresWorld keeps the namespace in a database of its own.
+func newPostgresWorld(t testing.TB, config string) *world {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: pgtest.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg := parse(t, config)
+	ns, err := db.Init(t.Context(), cfg, "source")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worldOf(t, cfg, ns)
+}
+
+func parse(t testing.TB, config string) *manifest.Config {
+	t.Helper()
 	cfg, err := manifest.ParseConfig([]byte(config), "kafka:00112233445566778899aabbccddeeff")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cfg
+}
+
+func worldOf(t testing.TB, cfg *manifest.Config, ns namespace) *world {
+	t.Helper()
+	ctx := t.Context()
 	brokers := kafkatest.Embedded(t)
-	var w *world
-	read := func() time.Time { return w.now }
-	w = &world{cfg: cfg, opts: broker.Options{Brokers: brokers, FetchWait: 50 * time.Millisecond}, now: time.Unix(1_800_000_000, 0), tokens: map[ledger.Partition]store.Token{}}
-	w.clock = func(now func() time.Time) { read = now }
-	w.db = memory.NewWithClock(func() time.Time { return read() })
+	w := &world{cfg: cfg, ns: ns, opts: broker.Options{Brokers: brokers, FetchWait: 50 * time.Millisecond}, now: time.Unix(1_800_000_000, 0), tokens: map[ledger.Partition]store.Token{},
+		keys: map[ledger.StockKey]ledger.KeyID{}}
+	var err error
 	if w.admin, err = broker.Open(w.opts); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.admin.Close)
-	if w.ns, err = w.db.Init(ctx, cfg, "source"); err != nil {
-		t.Fatal(err)
-	}
 	name := kafkatest.NewTopic(t, brokers, cfg.Partitions)
 	found, err := w.admin.Topic(ctx, name)
 	if err != nil {
@@ -94,6 +146,12 @@ func (w *world) commit(t testing.TB, p ledger.Partition, decisions ...ledger.Dec
 	b := ledger.Batch{Partition: p, Expected: owned.Frontier, Next: owned.Frontier, FirstSequence: owned.Sequence, NextSequence: owned.Sequence}
 	for _, d := range decisions {
 		d.Offset, d.Class, d.Sequence = ledger.Offset(b.Next), ledger.Applied, b.NextSequence
+		id, known := w.keys[d.Assertion.Key]
+		if !known {
+			id = ledger.KeyID(d.Offset)
+			w.keys[d.Assertion.Key] = id
+		}
+		d.KeyID, d.NewKey = id, !known
 		b.Next++
 		b.NextSequence += ledger.Sequence(len(d.Changes))
 		b.Decisions = append(b.Decisions, d)

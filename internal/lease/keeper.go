@@ -34,8 +34,8 @@ type Store interface {
 
 // Options of a Keeper; zero durations are the defaults.
 type Options struct {
-	// Server identifies the database server, to tell a lease lost to another holder from one lost with a promotion,
-	// which is taken again (S12). Nil: every loss is the former.
+	// Server identifies the database server, to tell work that failed for good from work whose lease or positions were
+	// lost with a promotion: the lease is then taken again (S12). Nil: every failure is the former.
 	Server func(context.Context) (store.Server, error)
 	// Logger receives takeovers, waits and losses; nil discards them.
 	Logger *slog.Logger
@@ -91,14 +91,15 @@ func (k *Keeper) Hold(ctx context.Context, role store.Role, p ledger.Partition, 
 		}
 		server, known := k.server(ctx)
 		err = k.run(ctx, l, work)
-		if !errors.Is(err, store.ErrFence) && !errors.Is(err, store.ErrServerChanged) || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
+		// After a promotion any stored position may be another than the work knew: it begins again, once a promotion.
 		now, still := k.server(ctx)
 		if !errors.Is(err, store.ErrServerChanged) && (!known || !still || now == server) {
 			return err
 		}
-		k.opts.Logger.Warn("the database server is another one: taking the lease again", "role", role, "partition", p)
+		k.opts.Logger.Warn("the database server is another one: taking the lease again", "role", role, "partition", p, "cause", err)
 	}
 }
 

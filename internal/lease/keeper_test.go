@@ -219,7 +219,8 @@ func TestPromotionTakesTheLeaseAgain(t *testing.T) {
 		"promoted and fenced":      {true, store.ErrFence, 2},
 		"fenced by another":        {false, store.ErrFence, 1},
 		"the store says it itself": {false, store.ErrServerChanged, 2},
-		"promoted, other failure":  {true, store.ErrIntegrity, 1},
+		"promoted, lower position": {true, store.ErrProtocol, 2},
+		"other failure":            {false, store.ErrIntegrity, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, ns := namespace(t)
