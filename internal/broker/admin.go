@@ -267,7 +267,7 @@ func (a *Admin) create(ctx context.Context, name string, partitions int32, repli
 		return topicID{}, ErrTopicExists
 	case errors.Is(err, kerr.NotController):
 		return topicID{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case refused(err):
+	case answered(err):
 		return topicID{}, fmt.Errorf("%w: %w: %s", ErrRefused, err, or(deref(resp.Topics[0].ErrorMessage), "no message"))
 	}
 	return topicID{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
@@ -277,7 +277,7 @@ func (a *Admin) create(ctx context.Context, name string, partitions int32, repli
 func (a *Admin) appear(ctx context.Context, name string) (Topic, error) {
 	for {
 		t, err := a.topic(ctx, name)
-		if err == nil || refused(err) && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		if err == nil || refused(err) {
 			return t, err
 		}
 		select {

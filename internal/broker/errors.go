@@ -80,13 +80,25 @@ func classify(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// refused reports whether the broker answered no, for good and without effect.
+// refusals are the broker's answers that no waiting changes.
+var refusals = []error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState, kerr.SecurityDisabled,
+	kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.UnsupportedVersion,
+	kerr.InvalidTopicException, kerr.InvalidGroupID, kerr.InvalidSessionTimeout}
+
+// refused reports whether the broker refuses this client, for good and without effect.
 func refused(err error) bool {
-	var ke *kerr.Error
-	if errors.As(err, &ke) {
-		return !ke.Retriable
+	for _, no := range refusals {
+		if errors.Is(err, no) {
+			return true
+		}
 	}
 	return false
+}
+
+// answered reports whether the broker answered with an error that says that nothing was done.
+func answered(err error) bool {
+	var ke *kerr.Error
+	return errors.As(err, &ke) && !ke.Retriable && !errors.Is(err, kerr.UnknownServerError)
 }
 
 // dialing reports whether err happened before a connection existed.

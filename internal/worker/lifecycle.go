@@ -123,6 +123,10 @@ func (l *Lifecycle) observe(p ledger.Partition) (store.Owned, error) {
 	if err := l.failed[p]; err != nil {
 		return store.Owned{}, err
 	}
+	if part := l.running[p]; part != nil { // asked again, as after a session that ended before it fetched
+		l.release([]ledger.Partition{p})
+		l.claimed[p] = store.Owned{Token: part.token}
+	}
 	claimed, ok := l.claimed[p]
 	if !ok {
 		return store.Owned{}, fmt.Errorf("position partition %d: it was not claimed", p)

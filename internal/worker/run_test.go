@@ -27,6 +27,7 @@ type stage struct {
 	cluster *kfake.Cluster // nil on other brokers
 	opts    broker.Options
 	name    string // of the topic, and of the namespace
+	moving  bool   // rebalance cooperatively
 	admin   *broker.Admin
 	topic   broker.Topic
 	cfg     *manifest.Config
@@ -91,7 +92,7 @@ func (s *stage) options(st Store) Options {
 	return Options{Store: st, Topics: s.admin, Manifest: &manifest.Manifest{Config: s.cfg, SourceTopic: s.name},
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Join: func(m broker.Member) (Source, error) {
-			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: s.name, Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond})
+			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: s.name, Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond, Cooperative: s.moving})
 		}}
 }
 
@@ -294,7 +295,13 @@ func (s *stage) transaction(commit bool, values ...string) {
 
 // SC22 without kills: workers come and go while records stream; the end is that of an undisturbed run.
 func TestSC22RebalancesWhileRecordsStream(t *testing.T) {
+	t.Run("eager", func(t *testing.T) { rebalances(t, false) })
+	t.Run("cooperative", func(t *testing.T) { rebalances(t, true) })
+}
+
+func rebalances(t *testing.T, cooperative bool) {
 	s := newStage(t, 4, true)
+	s.moving = cooperative
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -613,6 +620,34 @@ func TestFrontierBeyondTheEndStops(t *testing.T) {
 	if err := s.run(s.options(s.store)).wait(10 * time.Second); !errors.As(err, &outside) || outside.Position != 7 {
 		t.Fatalf("error %v, want a range error", err)
 	}
+}
+
+// Positions may be asked for again, as after a session that ended before it fetched: the claim still stands.
+func TestPositionsAskedAgain(t *testing.T) {
+	s := newStage(t, 1, true)
+	s.load(history(0, 10)...)
+	o := s.options(s.store)
+	join := o.Join
+	o.Join = func(m broker.Member) (Source, error) { return join(twice{m}) }
+	r := s.run(o)
+	s.drained()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, state := outputs(t, s.reader, 0); state.Owned.Token.Epoch != 1 {
+		t.Fatalf("epoch %d, want 1", state.Owned.Token.Epoch)
+	}
+	s.undisturbed()
+}
+
+// twice asks a member for its positions twice.
+type twice struct{ broker.Member }
+
+func (m twice) Positions(ctx context.Context, ps []ledger.Partition) (map[ledger.Partition]ledger.Frontier, error) {
+	if _, err := m.Member.Positions(ctx, ps); err != nil {
+		return nil, err
+	}
+	return m.Member.Positions(ctx, ps)
 }
 
 // The broker away: waited for, not ready, no exit; stopping still works.
