@@ -19,6 +19,7 @@ type States struct {
 	bytes     int64
 	limit     int64
 	round     uint64 // the latest call of Missing
+	slabSize  int    // changes that the latest batch held
 	partition ledger.Partition
 }
 

@@ -40,7 +40,8 @@ type Position struct {
 func Step(s *States, pos Position, recs []wire.Decoded, next ledger.Frontier) (ledger.Batch, error) {
 	b := ledger.Batch{Partition: s.partition, Expected: pos.Frontier, Next: pos.Frontier, FirstSequence: pos.Sequence, NextSequence: pos.Sequence,
 		Decisions: make([]ledger.Decision, 0, len(recs))}
-	var slab slab
+	slab := slab{size: s.slabSize}
+	defer func() { s.slabSize = min(max(int(b.Work.Changed), slabLeast), slabMost) }()
 	for i := range recs {
 		if b.Work.Changed >= MaxOutputs {
 			return b, nil
@@ -132,20 +133,22 @@ func (k *state) publish(changes []ledger.Change) {
 	}
 }
 
-// slab hands out room for the changes of many decisions from few allocations.
+// slab hands out room for the changes of many decisions from few allocations. Its size is what the batch before took,
+// so that small batches allocate little and repairs are seldom copied while they grow.
 type slab struct {
-	buf []ledger.Change
+	buf  []ledger.Change
+	size int
 }
 
 const (
-	slabChanges = 512
-	slabLeast   = 16 // with less room left a new slab is made
+	slabLeast = 16 // changes; with less room left a new slab is made
+	slabMost  = 8_192
 )
 
 // room returns an empty slice with capacity; take says what was appended to it.
 func (s *slab) room() []ledger.Change {
 	if cap(s.buf)-len(s.buf) < slabLeast {
-		s.buf = make([]ledger.Change, 0, slabChanges)
+		s.buf = make([]ledger.Change, 0, max(s.size, slabLeast))
 	}
 	return s.buf[len(s.buf):]
 }
