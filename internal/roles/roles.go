@@ -9,8 +9,8 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/delivery"
-	"amends/internal/ledger"
 	"amends/internal/lease"
+	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store"
 	"amends/internal/worker"
