@@ -93,5 +93,5 @@ func (f *faulty) count(of func() int) int {
 	return of()
 }
 
-// lost is what a client sees of a commit whose reply did not arrive.
-var lost = fmt.Errorf("read reply: connection reset: %w", store.ErrCommitUnknown)
+// errLost is what a client sees of a commit whose reply did not arrive.
+var errLost = fmt.Errorf("read reply: connection reset: %w", store.ErrCommitUnknown)

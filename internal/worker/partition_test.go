@@ -249,7 +249,7 @@ func TestSC18UnknownCommit(t *testing.T) {
 			b := newBench(t, worked(t), 1<<20)
 			b.store.onCommit = func(n int, _ *ledger.Batch) (bool, error) {
 				if n == 1 {
-					return done, lost
+					return done, errLost
 				}
 				return true, nil
 			}
@@ -282,7 +282,7 @@ func TestSC18UnknownCommit(t *testing.T) {
 
 func TestS12UnreadableIsUnresolved(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
-	b.store.onCommit = func(int, *ledger.Batch) (bool, error) { return true, lost }
+	b.store.onCommit = func(int, *ledger.Batch) (bool, error) { return true, errLost }
 	b.store.onObserve = func(int) error { return fmt.Errorf("dial: %w", store.ErrUnavailable) }
 	b.offerExample()
 	err := b.settle()
@@ -299,7 +299,7 @@ func TestS12UnreadableIsUnresolved(t *testing.T) {
 
 func TestS12UnreadableThreeTimesIsUnresolved(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
-	b.store.onCommit = func(int, *ledger.Batch) (bool, error) { return false, lost }
+	b.store.onCommit = func(int, *ledger.Batch) (bool, error) { return false, errLost }
 	b.store.onObserve = func(int) error { return errors.New("lock timeout") }
 	b.offerExample()
 	if err := b.settle(); !errors.Is(err, ErrUnresolved) {
@@ -312,7 +312,7 @@ func TestS12UnreadableThreeTimesIsUnresolved(t *testing.T) {
 
 // SC19: another epoch is refused at the commit and found after an unknown one.
 func TestSC19FencedAtCommitAndAfterUnknown(t *testing.T) {
-	for name, answer := range map[string]error{"at the commit": nil, "after an unknown commit": lost} {
+	for name, answer := range map[string]error{"at the commit": nil, "after an unknown commit": errLost} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, worked(t), 1<<20)
 			b.store.onCommit = func(int, *ledger.Batch) (bool, error) {
@@ -340,7 +340,7 @@ func TestS12PromotionIsClaimedAgain(t *testing.T) {
 	for name, kind := range map[string]struct {
 		do  bool
 		err error
-	}{"noticed before": {true, nil}, "unknown, committed": {true, lost}, "unknown, not committed": {false, lost}} {
+	}{"noticed before": {true, nil}, "unknown, committed": {true, errLost}, "unknown, not committed": {false, errLost}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, worked(t), 1<<20)
 			b.store.onCommit = func(n int, batch *ledger.Batch) (bool, error) {
@@ -433,7 +433,7 @@ func TestS12AnythingElseIsAnIntegrityStop(t *testing.T) {
 		if err := b.store.Store.Commit(context.Background(), b.part.token, &half); err != nil {
 			t.Fatal(err)
 		}
-		return false, lost
+		return false, errLost
 	}
 	b.offerExample()
 	if err := b.settle(); !errors.Is(err, ErrIntegrity) {
@@ -534,7 +534,7 @@ func TestStoppedPartitionIssuesNoCommit(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
 	b.store.onCommit = func(int, *ledger.Batch) (bool, error) {
 		b.part.Stop()
-		return false, lost
+		return false, errLost
 	}
 	b.offerExample()
 	if err := b.settle(); err != nil {

@@ -489,7 +489,7 @@ func TestS12UnknownClaim(t *testing.T) {
 	s.store.onClaim = func(n int) error {
 		if n == 1 {
 			_, _ = s.store.Store.Claim(context.Background(), 0)
-			return lost
+			return errLost
 		}
 		return nil
 	}
@@ -529,9 +529,9 @@ func TestPromotionWhileRunning(t *testing.T) {
 		case 3:
 			db.Promote()
 		case 6:
-			return true, lost
+			return true, errLost
 		case 8:
-			return false, lost
+			return false, errLost
 		}
 		return true, nil
 	}
