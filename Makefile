@@ -1,0 +1,119 @@
+# Build, test and run amends. `make` alone lists what there is.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO ?= go
+ARGS ?=
+FUZZTIME ?= 20s
+STATICCHECK_VERSION := v0.8.2
+STATICCHECK := bin/tools/staticcheck-$(STATICCHECK_VERSION)
+COUNT := $(GO) run ./internal/testcount
+
+# Packages whose tests need no service: the vocabulary, the decisions, and the rules about the tree itself.
+UNIT := ./internal/invariant ./internal/ledger ./internal/wire ./internal/manifest ./internal/journal ./internal/authority \
+	./internal/fold ./internal/diff ./internal/engine ./internal/view ./internal/oracle ./internal/workload \
+	./internal/store/memory ./internal/lease ./internal/absent ./internal/tidy ./internal/testcount
+
+# run-tests NAME, FLAGS AND PACKAGES: events under artifacts/, a line a package, counts at the end. The packages run two at a time
+# at most: each may start a server of its own.
+define run-tests
+	@mkdir -p artifacts
+	@$(GO) test -json -p 2 -timeout 40m $(2) | $(COUNT) -o artifacts/$(1).json
+endef
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+.PHONY: build
+build: ## bin/amends and bin/amendsctl
+	@mkdir -p bin
+	@$(GO) build -trimpath -ldflags '-s -w' -o bin/ ./cmd/amends ./cmd/amendsctl # git's revision is stamped in by go itself
+
+.PHONY: demo
+demo: build ## the whole story on an embedded stack; ARGS="--once", ARGS="retail --once", …
+	@bin/amends demo $(ARGS)
+
+.PHONY: test
+test: ## every test; sets up its own services; AMENDS_REQUIRE=all,data makes an absence a failure
+	$(call run-tests,test,./...)
+
+.PHONY: check
+check: format vet staticcheck unit ## format, vet, staticcheck, rules of the tree, unit tests; no services
+
+.PHONY: format
+format: # every Go file as gofmt writes it
+	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet:
+	@$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck: $(STATICCHECK)
+	@$(STATICCHECK) ./...
+
+$(STATICCHECK):
+	@mkdir -p bin/tools
+	@GOBIN=$(CURDIR)/bin/tools $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
+	@mv bin/tools/staticcheck $@
+
+.PHONY: unit
+unit: ## tests that need no service
+	$(call run-tests,unit,$(UNIT))
+
+.PHONY: race
+race: ## every test under the race detector, with smaller numbers of histories
+	$(call run-tests,race,-race ./...)
+
+.PHONY: smoke
+smoke: build ## the demo's story to its end, on a stack of its own
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; XDG_DATA_HOME="$$dir" bin/amends demo --once
+
+.PHONY: test-postgres
+test-postgres: ## the stores on a real PostgreSQL
+	$(call run-tests,test-postgres,./internal/store/... ./internal/pgtest)
+
+.PHONY: test-worker
+test-worker: ## the worker, with the broker's client and the engine
+	$(call run-tests,test-worker,./internal/worker ./internal/engine ./internal/broker)
+
+.PHONY: test-delivery
+test-delivery: ## relay, view and leases
+	$(call run-tests,test-delivery,./internal/delivery ./internal/lease ./internal/view)
+
+.PHONY: test-verify
+test-verify: ## verification and its oracle
+	$(call run-tests,test-verify,./internal/verify ./internal/oracle)
+
+evidence-%: ## test-% with the versions of everything beside its events, under artifacts/
+	@mkdir -p artifacts
+	@scripts/versions > artifacts/versions-$*.txt
+	@$(MAKE) --no-print-directory test-$*
+
+.PHONY: up
+up: ## Redpanda and PostgreSQL in containers, or Apache Kafka and PostgreSQL as processes; same ports and credentials
+	@mkdir -p bin
+	@$(GO) build -o bin/amends-devstack ./cmd/amends-devstack
+	@if scripts/containers; then docker compose up --detach --wait; else bin/amends-devstack up; fi
+
+.PHONY: down
+down: ## stop what `make up` started; the data stays
+	@mkdir -p bin
+	@$(GO) build -o bin/amends-devstack ./cmd/amends-devstack
+	@if scripts/containers; then docker compose down; fi
+	@bin/amends-devstack down
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: build ## the quick benchmark beside the obvious designs; ARGS are its flags
+	@bin/amends bench -quick $(ARGS)
+
+.PHONY: clean
+clean: ## remove what was built; data of services stays
+	rm -rf bin artifacts
