@@ -122,7 +122,12 @@ func (l *line) snapshot(least int64) int {
 }
 
 // restart forgets everything that is not stored.
-func (l *line) restart() { l.states = engine.NewStates(l.cfg, l.partition, l.limit) }
+func (l *line) restart() {
+	l.states.Drop()
+	if l.states.Len() != 0 || l.states.Bytes() != 0 || l.states.Partition() != l.partition {
+		l.t.Fatal("Drop kept something")
+	}
+}
 
 // decode decodes raw records, numbering them from the partition's frontier.
 func (l *line) decode(raw ...ledger.SourceRecord) []wire.Decoded {
