@@ -19,6 +19,7 @@ import (
 	"amends/internal/report"
 	"amends/internal/roles"
 	"amends/internal/showcase"
+	"amends/internal/usage"
 	"amends/internal/verify"
 	"amends/internal/workload"
 )
@@ -49,7 +50,7 @@ cancellations, generated or from the Online Retail file.`,
   amends demo retail -file online-retail-top60.csv -once`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] != "retail" {
-				return usagef("%s: unknown scenario %q; try: %s, %s retail", cmd.CommandPath(), strings.Join(args, " "), cmd.CommandPath(), cmd.CommandPath())
+				return usage.Errorf("%s: unknown scenario %q; try: %s, %s retail", cmd.CommandPath(), strings.Join(args, " "), cmd.CommandPath(), cmd.CommandPath())
 			}
 			return nil
 		},
@@ -67,7 +68,7 @@ cancellations, generated or from the Online Retail file.`,
 			o.scenario = args[0]
 		}
 		if o.file != "" && o.scenario != "retail" {
-			return usagef("-file belongs to: %s retail", cmd.CommandPath())
+			return usage.Errorf("-file belongs to: %s retail", cmd.CommandPath())
 		}
 		err = a.tellDemo(cmd.Context(), &o)
 		if stopped(cmd.Context()) && errors.Is(err, context.Canceled) {
@@ -162,12 +163,12 @@ func (o *demoOptions) history() (*workload.Dataset, showcase.Scenario, error) {
 	}
 	f, err := os.Open(o.file)
 	if err != nil {
-		return nil, showcase.Scenario{}, usagef("open retail file: %v", err)
+		return nil, showcase.Scenario{}, usage.Errorf("open retail file: %v", err)
 	}
 	defer f.Close()
 	data, err := workload.ReadRetail(f)
 	if err != nil {
-		return nil, showcase.Scenario{}, usagef("read %s: %v", o.file, err)
+		return nil, showcase.Scenario{}, usage.Errorf("read %s: %v", o.file, err)
 	}
 	return data, showcase.RetailScenario("retail-file", data), nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"amends/internal/broker"
@@ -12,6 +11,7 @@ import (
 	"amends/internal/provision"
 	"amends/internal/report"
 	"amends/internal/store"
+	"amends/internal/usage"
 	"amends/internal/verify"
 	"amends/internal/worker"
 )
@@ -26,13 +26,6 @@ const (
 	exitUnresolved = 12
 	exitMisfit     = 13
 )
-
-// usageError is a wrong invocation: what is wrong and what to type.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return e.text }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
 // errNoStandby: another process holds a lease, and -no-standby says not to wait for it.
 var errNoStandby = errors.New("another process runs this role")
@@ -80,7 +73,7 @@ func classify(err error) int {
 }
 
 func isUsage(err error) bool {
-	return is[*usageError](err) || is[*manifest.Error](err) || is[*provision.ConfigError](err) || is[*provision.RefusedFile](err) ||
+	return is[*usage.Error](err) || is[*manifest.Error](err) || is[*provision.ConfigError](err) || is[*provision.RefusedFile](err) ||
 		is[*provision.FileError](err)
 }
 

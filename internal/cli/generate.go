@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/usage"
 	"amends/internal/workload"
 )
 
@@ -22,7 +23,7 @@ of source create without -config; for everything else -config NAMESPACE writes t
 		Example: `  amends generate -seed 7 > history.jsonl
   amends generate -law retail -seed 7 -config shop > shop.json
   amends generate -law retail -seed 7 > shop.jsonl`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	f := cmd.Flags()
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that everything random follows from")
@@ -35,18 +36,18 @@ of source create without -config; for everything else -config NAMESPACE writes t
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var ok bool
 		if o.Law, ok = workload.ParseLaw(law); !ok {
-			return usagef("-law %s: one of %s", law, strings.Join(workload.Laws(), ", "))
+			return usage.Errorf("-law %s: one of %s", law, strings.Join(workload.Laws(), ", "))
 		}
 		if o.Keys < 0 || o.Days < 0 || o.Days > ledger.HorizonDays || o.Transactions < 0 || o.Conflicts < 0 || o.Conflicts > 100 {
-			return usagef("%s: -keys and -records are 0 or more, -days 0..%d, -conflicts 0..100", cmd.CommandPath(), ledger.HorizonDays)
+			return usage.Errorf("%s: -keys and -records are 0 or more, -days 0..%d, -conflicts 0..100", cmd.CommandPath(), ledger.HorizonDays)
 		}
 		if o.Conflicts > 0 && o.Law != workload.Mixed {
-			return usagef("-conflicts belongs to -law mixed")
+			return usage.Errorf("-conflicts belongs to -law mixed")
 		}
 		out := bufio.NewWriterSize(a.Stdout, 1<<20)
 		if config != "" {
 			if !manifest.ValidNamespace(config) {
-				return usagef("-config %q: a namespace is [a-z0-9][a-z0-9._-]{0,63}", config)
+				return usage.Errorf("-config %q: a namespace is [a-z0-9][a-z0-9._-]{0,63}", config)
 			}
 			if err := workload.WriteConfig(out, config, o); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/store"
+	"amends/internal/usage"
 )
 
 func (a *app) migrateUp() *cobra.Command {
@@ -17,7 +18,7 @@ func (a *app) migrateUp() *cobra.Command {
 		Short:   "Apply missing migrations",
 		Long:    "Applies what the database's amends schema lacks, one migration after the other, under a lock. Applied ones are checked, never changed.",
 		Example: "  AMENDS_DATABASE_URL=postgres://… amends migrate up",
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), migrating)
 			defer cancel()
@@ -39,7 +40,7 @@ func (a *app) migrateStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Short:   "Show which migrations are applied",
 		Example: "  AMENDS_DATABASE_URL=postgres://… amends migrate status",
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 	}
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

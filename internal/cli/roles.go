@@ -16,6 +16,7 @@ import (
 	"amends/internal/provision"
 	"amends/internal/roles"
 	"amends/internal/store"
+	"amends/internal/usage"
 )
 
 // roleFlags are those of run and of the bare form.
@@ -45,7 +46,7 @@ a second relay or view waits as a standby. A role that ends ends the process wit
 		Example: `  amends run -manifest pipeline.json
   amends run -manifest pipeline.json -role relay,view
   amends run -manifest pipeline.json -role source -workers 4`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	a.roleFlags(cmd, &r, []string{"source", "relay", "view"})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runRoles(cmd, &r) }
@@ -79,13 +80,13 @@ change is published with a version and its cause, and an independent recomputati
 // selected checks the names of roles.
 func (r *roleFlags) selected(cmd *cobra.Command) ([]roles.Role, error) {
 	if r.workers < 1 || r.maxWait < 0 || len(r.roles) == 0 {
-		return nil, usagef("%s: -role names roles, -workers is 1 or more, -max-wait 0 or more", cmd.CommandPath())
+		return nil, usage.Errorf("%s: -role names roles, -workers is 1 or more, -max-wait 0 or more", cmd.CommandPath())
 	}
 	var out []roles.Role
 	for _, name := range r.roles {
 		role := roles.Role(strings.TrimSpace(name))
 		if !slices.Contains(roles.All(), role) {
-			return nil, usagef("unknown role %q; the roles are source, relay and view", name)
+			return nil, usage.Errorf("unknown role %q; the roles are source, relay and view", name)
 		}
 		if !slices.Contains(out, role) {
 			out = append(out, role)

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"amends/internal/usage"
 )
 
 // app builds and runs the commands of one invocation.
@@ -35,6 +34,7 @@ func table() []command {
 		{"view show", (*app).viewShow},
 		{"verify", (*app).verify},
 		{"generate", (*app).generate},
+		{"bench", (*app).bench},
 		{"migrate up", (*app).migrateUp},
 		{"migrate status", (*app).migrateStatus},
 		{"version", (*app).version},
@@ -57,14 +57,14 @@ func (a *app) root() *cobra.Command {
 	root := a.bare()
 	root.Use = a.name()
 	root.SilenceErrors, root.SilenceUsage, root.DisableFlagsInUseLine = true, true, true
-	root.Args = noCommand
+	root.Args = usage.NoCommand
 	root.SuggestionsMinimumDistance = 2
-	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(helpTemplate)
-	root.SetFlagErrorFunc(flagError)
+	root.SetHelpTemplate(usage.Help)
+	root.SetUsageTemplate(usage.Help)
+	root.SetFlagErrorFunc(usage.FlagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.typed = cmd.Flags().NFlag()
-		return environment(cmd, a.Getenv)
+		return usage.Environment(cmd, a.Getenv)
 	}
 	parents := map[string]*cobra.Command{}
 	for _, c := range table() {
@@ -85,7 +85,7 @@ func (a *app) root() *cobra.Command {
 			continue
 		}
 		if parents[parent] == nil {
-			parents[parent] = group(parent)
+			parents[parent] = usage.Group(parent, groups[parent])
 			root.AddCommand(parents[parent])
 		}
 		parents[parent].AddCommand(built)
@@ -111,94 +111,3 @@ func (a *app) examples(text string) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// group is the parent of nested names; alone it says what to type.
-func group(name string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: groups[name], RunE: func(cmd *cobra.Command, args []string) error {
-		var known []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				known = append(known, cmd.CommandPath()+" "+c.Name())
-			}
-		}
-		slices.Sort(known)
-		if len(args) > 0 {
-			return usagef("unknown command %q; try: %s", cmd.CommandPath()+" "+args[0], strings.Join(known, ", "))
-		}
-		return usagef("%s needs a command; try: %s", cmd.CommandPath(), strings.Join(known, ", "))
-	}}
-}
-
-// noArgs refuses arguments where flags are meant.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usagef("%s takes no argument %q; try: %s -help", cmd.CommandPath(), args[0], cmd.CommandPath())
-}
-
-// noCommand says which command was meant.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usagef("unknown command %q; did you mean: %s %s?", args[0], cmd.CommandPath(), strings.Join(near, ", "+cmd.CommandPath()+" "))
-	}
-	return usagef("unknown command %q; try: %s -help", args[0], cmd.CommandPath())
-}
-
-// flagError says which flag was meant.
-func flagError(cmd *cobra.Command, err error) error {
-	var missing *pflag.NotExistError
-	if !errors.As(err, &missing) {
-		return usagef("%v; try: %s -help", err, cmd.CommandPath())
-	}
-	name, best, at := missing.GetSpecifiedName(), "", 3
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); d < at {
-			best, at = f.Name, d
-		}
-	})
-	if best != "" {
-		return usagef("unknown flag -%s; did you mean -%s?", name, best)
-	}
-	return usagef("unknown flag -%s; try: %s -help", name, cmd.CommandPath())
-}
-
-// distance is the number of single-byte edits between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-const helpTemplate = `{{if .HasExample}}Examples:
-{{.Example}}
-
-{{end}}{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
-
-{{end}}Usage:
-{{if .Runnable}}  {{.UseLine}}{{if .HasAvailableFlags}} [flags]{{end}}
-{{end}}{{if .HasAvailableSubCommands}}  {{.CommandPath}} COMMAND [flags]
-
-Commands:{{range .Commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
-{{end}}{{if .HasAvailableLocalFlags}}
-Flags (each also as AMENDS_<NAME>; single-dash long flags are accepted):
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}`

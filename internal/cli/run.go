@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"amends/internal/usage"
 )
 
 // Names says how a program names its commands.
@@ -60,7 +62,7 @@ var errStopped = errors.New("stopped by a signal")
 func Run(ctx context.Context, p Process) int {
 	a := &app{Process: p}
 	root := a.root()
-	root.SetArgs(rewrite(p.Args))
+	root.SetArgs(usage.Rewrite(p.Args))
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)

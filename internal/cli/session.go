@@ -9,6 +9,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
+	"amends/internal/usage"
 )
 
 // access says what opening a namespace may do to the database.
@@ -105,7 +106,7 @@ func (a *app) patiently(ctx context.Context, service string, fn func() error) er
 
 // database opens the database that the environment names, without a namespace.
 func (a *app) database(ctx context.Context) (*postgres.DB, error) {
-	url, err := secret(a.Getenv, databaseName)
+	url, err := usage.Secret(a.Getenv, databaseName)
 	if err != nil {
 		return nil, err
 	}

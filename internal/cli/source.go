@@ -14,6 +14,7 @@ import (
 	"amends/internal/inspect"
 	"amends/internal/manifest"
 	"amends/internal/provision"
+	"amends/internal/usage"
 	"amends/internal/wire"
 )
 
@@ -26,7 +27,7 @@ needed. Without -config the namespace has the worked example's key (widget, berl
 configuration file is the config object of a manifest without source_incarnation. An existing topic is refused.`,
 		Example: `  amends source create -namespace shop -topic shop-source > source.json
   amends source create -brokers kafka-1:9092 -namespace shop -topic shop-source -config shop.json -replication-factor 3 > source.json`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	a.brokersFlag(cmd)
 	f := cmd.Flags()
@@ -36,7 +37,7 @@ configuration file is the config object of a manifest without source_incarnation
 	f.Int16Var(&s.Replication, "replication-factor", 1, "`copies` of each partition, 1 or more")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if s.Namespace == "" || s.Topic == "" || s.Replication < 1 {
-			return usagef("%s needs -namespace and -topic, and -replication-factor of 1 or more", cmd.CommandPath())
+			return usage.Errorf("%s needs -namespace and -topic, and -replication-factor of 1 or more", cmd.CommandPath())
 		}
 		admin, err := broker.Open(a.brokerOptions(nil))
 		if err != nil {
@@ -68,7 +69,7 @@ func (a *app) outputCreate() *cobra.Command {
 bound manifest. Running it again prints the same manifest, so a lost reply or a lost file is recovered. A topic that exists
 without being this namespace's output is never adopted.`,
 		Example: `  amends output create -manifest source.json -topic shop-output > pipeline.json`,
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 	}
 	a.manifestFlag(cmd)
 	a.brokersFlag(cmd)
@@ -76,7 +77,7 @@ without being this namespace's output is never adopted.`,
 	cmd.Flags().Int16Var(&o.Replication, "replication-factor", 1, "`copies` of each partition, 1 or more")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Topic == "" || o.Replication < 1 {
-			return usagef("%s needs -topic, and -replication-factor of 1 or more", cmd.CommandPath())
+			return usage.Errorf("%s needs -topic, and -replication-factor of 1 or more", cmd.CommandPath())
 		}
 		t, err := a.target()
 		if err != nil {
@@ -110,7 +111,7 @@ published exactly so, unvalidated, null for an absent key or value. One load of 
 stopped, running it again is safe: what is there already becomes DUPLICATE evidence.`,
 		Example: `  amends source load -manifest pipeline.json -file fixtures/before.jsonl
   amends source load -manifest pipeline.json -file poison.jsonl -format raw`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	a.manifestFlag(cmd)
 	a.brokersFlag(cmd)
@@ -123,7 +124,7 @@ stopped, running it again is safe: what is there already becomes DUPLICATE evide
 			return err
 		}
 		if file == "" || !provision.Format(format).Valid() {
-			return usagef("%s needs -file, and -format jsonl or raw", cmd.CommandPath())
+			return usage.Errorf("%s needs -file, and -format jsonl or raw", cmd.CommandPath())
 		}
 		t, err := a.target()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/embedded"
+	"amends/internal/usage"
 )
 
 // errStackFailed: the supervised PostgreSQL ended by itself.
@@ -33,7 +34,7 @@ func (a *app) dev() *cobra.Command {
 on SIGTERM. Data is kept: the next start goes on, also after kill -9. A second start prints the endpoints of the first.`,
 		Example: `  amends dev
   amends dev -dir /tmp/try -broker-port 29092 -o json`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	a.stackFlags(cmd, &o)
 	a.outputFlag(cmd)

@@ -10,6 +10,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/embedded"
 	"amends/internal/manifest"
+	"amends/internal/usage"
 )
 
 const (
@@ -45,7 +46,7 @@ func (a *app) json() (bool, error) {
 	case "text":
 		return false, nil
 	}
-	return false, usagef("-o %s: text or json", a.common.output)
+	return false, usage.Errorf("-o %s: text or json", a.common.output)
 }
 
 // target is what a command works on.
@@ -78,19 +79,19 @@ func (a *app) target() (*target, error) {
 			return nil, err
 		}
 		if !ok || e.Manifest == "" {
-			return nil, usagef("no manifest: name one with -manifest FILE or AMENDS_MANIFEST, or start one with: %s demo", a.Program)
+			return nil, usage.Errorf("no manifest: name one with -manifest FILE or AMENDS_MANIFEST, or start one with: %s demo", a.Program)
 		}
 		running, path = e, e.Manifest
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usagef("read manifest: %v", err)
+		return nil, usage.Errorf("read manifest: %v", err)
 	}
 	if t.manifest, err = manifest.Parse(raw); err != nil {
 		return nil, err
 	}
 	t.broker = a.brokerOptions(running.Brokers)
-	if t.database, err = secret(a.Getenv, databaseName); err != nil {
+	if t.database, err = usage.Secret(a.Getenv, databaseName); err != nil {
 		return nil, err
 	}
 	if t.database == "" {
@@ -103,5 +104,5 @@ func (a *app) target() (*target, error) {
 }
 
 func missingDatabase() error {
-	return usagef("%s is not set: export %s=postgres://USER:PASSWORD@HOST:PORT/DATABASE", databaseName, databaseName)
+	return usage.Errorf("%s is not set: export %s=postgres://USER:PASSWORD@HOST:PORT/DATABASE", databaseName, databaseName)
 }

@@ -12,6 +12,7 @@ import (
 	"amends/internal/provision"
 	"amends/internal/report"
 	"amends/internal/store"
+	"amends/internal/usage"
 	"amends/internal/verify"
 )
 
@@ -26,7 +27,7 @@ Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
 		Example: `  amends verify -manifest pipeline.json
   amends verify -manifest pipeline.json -live
   amends verify -manifest pipeline.json -deep -timeout 10m -o json`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	a.manifestFlag(cmd)
 	a.brokersFlag(cmd)
@@ -41,7 +42,7 @@ Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
 			return err
 		}
 		if j.Timeout <= 0 {
-			return usagef("-timeout %v: more than 0", j.Timeout)
+			return usage.Errorf("-timeout %v: more than 0", j.Timeout)
 		}
 		t, err := a.target()
 		if err != nil {

@@ -7,10 +7,12 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"amends/internal/usage"
 )
 
 func (a *app) version() *cobra.Command {
-	cmd := &cobra.Command{Short: "Print the version and what it was built from", Example: "  amends version -o json", Args: noArgs}
+	cmd := &cobra.Command{Short: "Print the version and what it was built from", Example: "  amends version -o json", Args: usage.NoArgs}
 	a.outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		asJSON, err := a.json()

@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/inspect"
 	"amends/internal/provision"
+	"amends/internal/usage"
 )
 
 func (a *app) viewShow() *cobra.Command {
@@ -16,7 +17,7 @@ func (a *app) viewShow() *cobra.Command {
 is there so that all commands of a session take the same flags. The code is 0 also when protocol errors are shown.`,
 		Example: `  amends view show -manifest pipeline.json
   amends view show -manifest pipeline.json -o json | jq .balances`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}
 	a.manifestFlag(cmd)
 	a.brokersFlag(cmd)

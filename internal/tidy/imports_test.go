@@ -53,6 +53,7 @@ var table = map[string]rule{
 	"verify":    {internal: "ledger manifest wire oracle store broker"},
 	"inspect":   {internal: "ledger manifest wire store"},
 	"report":    {internal: "ledger wire store verify inspect"},
+	"usage":     {external: "github.com/spf13"},
 
 	// edges
 	"@fixtures":        {},
@@ -61,7 +62,7 @@ var table = map[string]rule{
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
-	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report inspect provision roles embedded embedded/apache showcase bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage inspect provision roles embedded embedded/apache showcase bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 

@@ -1,4 +1,4 @@
-package cli
+package usage
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rewrite turns single-dash long flags into the double-dash form that the flag parser knows: -role relay becomes
+// Rewrite turns single-dash long flags into the double-dash form that the flag parser knows: -role relay becomes
 // --role relay, -format=raw becomes --format=raw. One-letter flags, numbers, a lone dash and everything after -- stay.
-func rewrite(args []string) []string {
+func Rewrite(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i, a := range args {
 		if a == "--" {
@@ -31,9 +31,9 @@ func doubled(arg string) string {
 	return "-" + arg
 }
 
-// environment gives every flag that was not typed the value of AMENDS_<NAME>, dashes as underscores, where that
+// Environment gives every flag that was not typed the value of AMENDS_<NAME>, dashes as underscores, where that
 // variable is set and not empty.
-func environment(cmd *cobra.Command, lookup func(string) string) error {
+func Environment(cmd *cobra.Command, lookup func(string) string) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed || f.Name == "help" || failed != nil {
@@ -45,7 +45,7 @@ func environment(cmd *cobra.Command, lookup func(string) string) error {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, v); err != nil {
-			failed = usagef("%s=%q: %v", name, v, err)
+			failed = Errorf("%s=%q: %v", name, v, err)
 		}
 	})
 	return failed
@@ -56,8 +56,8 @@ func variable(flag string) string {
 	return "AMENDS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// secret reads a value that never comes from a flag: from the variable, or from the file that <variable>_FILE names.
-func secret(lookup func(string) string, name string) (string, error) {
+// Secret reads a value that never comes from a flag: from the variable, or from the file that <variable>_FILE names.
+func Secret(lookup func(string) string, name string) (string, error) {
 	if v := lookup(name); v != "" {
 		return v, nil
 	}
@@ -67,7 +67,7 @@ func secret(lookup func(string) string, name string) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", usagef("%s_FILE: %v", name, err)
+		return "", Errorf("%s_FILE: %v", name, err)
 	}
 	return strings.TrimSpace(string(b)), nil
 }

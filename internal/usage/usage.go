@@ -1,0 +1,112 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Error is a wrong invocation: what is wrong and what to type.
+type Error struct{ text string }
+
+// Error returns one line.
+func (e *Error) Error() string { return e.text }
+
+// Errorf returns a formatted *Error.
+func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Group returns the parent of nested names, about which about says something; alone it says what to type.
+func Group(name, about string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: about, RunE: func(cmd *cobra.Command, args []string) error {
+		var known []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				known = append(known, cmd.CommandPath()+" "+c.Name())
+			}
+		}
+		slices.Sort(known)
+		if len(args) > 0 {
+			return Errorf("unknown command %q; try: %s", cmd.CommandPath()+" "+args[0], strings.Join(known, ", "))
+		}
+		return Errorf("%s needs a command; try: %s", cmd.CommandPath(), strings.Join(known, ", "))
+	}}
+}
+
+// NoArgs refuses arguments where flags are meant.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Errorf("%s takes no argument %q; try: %s -help", cmd.CommandPath(), args[0], cmd.CommandPath())
+}
+
+// NoCommand says which command was meant.
+func NoCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return Errorf("unknown command %q; did you mean: %s %s?", args[0], cmd.CommandPath(), strings.Join(near, ", "+cmd.CommandPath()+" "))
+	}
+	return Errorf("unknown command %q; try: %s -help", args[0], cmd.CommandPath())
+}
+
+// FlagError says which flag was meant.
+func FlagError(cmd *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) {
+		return Errorf("%v; try: %s -help", err, cmd.CommandPath())
+	}
+	name, best, at := missing.GetSpecifiedName(), "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := distance(name, f.Name); d < at {
+			best, at = f.Name, d
+		}
+	})
+	if best != "" {
+		return Errorf("unknown flag -%s; did you mean -%s?", name, best)
+	}
+	return Errorf("unknown flag -%s; try: %s -help", name, cmd.CommandPath())
+}
+
+// distance is the number of single-byte edits between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Help is the template of help and usage: examples first.
+const Help = `{{if .HasExample}}Examples:
+{{.Example}}
+
+{{end}}{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}Usage:
+{{if .Runnable}}  {{.UseLine}}{{if .HasAvailableFlags}} [flags]{{end}}
+{{end}}{{if .HasAvailableSubCommands}}  {{.CommandPath}} COMMAND [flags]
+
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
+{{end}}{{if .HasAvailableLocalFlags}}
+Flags (each also as AMENDS_<NAME>; single-dash long flags are accepted):
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}`
