@@ -30,7 +30,7 @@ help: ## this list
 .PHONY: build
 build: ## bin/amends and bin/amendsctl
 	@mkdir -p bin
-	@$(GO) build -trimpath -ldflags '-s -w' -o bin/ ./cmd/amends ./cmd/amendsctl # git's revision is stamped in by go itself
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o bin/ ./cmd/amends ./cmd/amendsctl # go stamps git's revision in
 
 .PHONY: demo
 demo: build ## the whole story on an embedded stack; ARGS="--once", ARGS="retail --once", …

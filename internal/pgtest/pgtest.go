@@ -35,12 +35,14 @@ var (
 	fast    = sync.OnceValues(func() (*embedded.Postgres, error) { return start(true) })
 )
 
-// New returns the connection string of a new, empty database of UTF-8 text in code point order. It is dropped when
-// the test ends, with whatever is still connected to it.
+// New returns the connection string of a new, empty database of UTF-8 text in code point order. When the test ends it is
+// closed, with whatever is still connected to it: dropped on a server that goes on, and left to the end of one that
+// ends with the test binary, where dropping would only cost a checkpoint.
 func New(t testing.TB, options ...Option) string {
 	t.Helper()
-	admin := os.Getenv(databaseEnv)
+	admin, end := os.Getenv(databaseEnv), drop
 	if admin == "" {
+		end = shut
 		choose := durable
 		for _, o := range options {
 			if o == Fast {
@@ -53,7 +55,7 @@ func New(t testing.TB, options ...Option) string {
 		}
 		admin = server.DatabaseURL("postgres")
 	}
-	return newDatabase(t, admin)
+	return newDatabase(t, admin, end)
 }
 
 // refuse ends the test: an absence is counted as one, everything else is a failure.
@@ -67,7 +69,7 @@ func refuse(t testing.TB, err error) {
 	t.Fatalf("start PostgreSQL for the tests: %v", err)
 }
 
-func newDatabase(t testing.TB, admin string) string {
+func newDatabase(t testing.TB, admin string, end func(t testing.TB, admin, name string)) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -80,7 +82,7 @@ func newDatabase(t testing.TB, admin string) string {
 	if err := create(ctx, conn, name); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { drop(t, admin, name) })
+	t.Cleanup(func() { end(t, admin, name) })
 	address, err := withDatabase(admin, name)
 	if err != nil {
 		t.Fatal(err)
@@ -109,18 +111,31 @@ func create(ctx context.Context, conn *pgx.Conn, name string) error {
 	return fmt.Errorf("create database: %w", errors.Join(failures...))
 }
 
-// drop reports a failure without failing the test: in a drill the server may be gone by design.
+// drop removes the database.
 func drop(t testing.TB, admin, name string) {
+	finish(t, admin, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+}
+
+// shut ends the connections to the database and admits no new one: a server of tests has few of them.
+func shut(t testing.TB, admin, name string) {
+	finish(t, admin, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+}
+
+// finish reports a failure without failing the test: in a drill the server may be gone by design.
+func finish(t testing.TB, admin string, statements ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
-		t.Logf("drop database %s: %v", name, err)
+		t.Logf("close the test's database: %v", err)
 		return
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
-		t.Logf("drop database: %v", err)
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			t.Logf("close the test's database: %s: %v", s, err)
+		}
 	}
 }
 

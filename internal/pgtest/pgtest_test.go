@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func query(t *testing.T, url, sql string) (value string) {
 	return value
 }
 
-func TestDatabasesAreTheTestsOwnAndDropped(t *testing.T) {
+func TestDatabasesAreTheTestsOwn(t *testing.T) {
 	var first string
 	t.Run("one", func(t *testing.T) {
 		first = pgtest.New(t)
@@ -44,10 +45,26 @@ func TestDatabasesAreTheTestsOwnAndDropped(t *testing.T) {
 	}
 }
 
+func TestNamedServerLosesOnlyTheTestsDatabases(t *testing.T) {
+	server := pgtest.Server(t)
+	t.Setenv("AMENDS_TEST_DATABASE_URL", server.URL())
+	const databases = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
+	before := query(t, server.URL(), databases)
+	t.Run("inner", func(t *testing.T) {
+		if got := query(t, pgtest.New(t), "SELECT current_database()"); !strings.HasPrefix(got, "amends_test_") {
+			t.Errorf("database %s", got)
+		}
+	})
+	if after := query(t, server.URL(), databases); after != before {
+		t.Errorf("databases %s, before %s", after, before)
+	}
+}
+
 func TestFsyncIsOnUnlessFast(t *testing.T) {
 	if got := query(t, pgtest.New(t), "SHOW fsync"); got != "on" {
 		t.Errorf("fsync %s", got)
 	}
+	t.Setenv("AMENDS_TEST_DATABASE_URL", "") // a named server is as it is
 	if got := query(t, pgtest.New(t, pgtest.Fast), "SHOW fsync"); got != "off" {
 		t.Errorf("fast: fsync %s", got)
 	}

@@ -123,10 +123,10 @@ func Server(t testing.TB) *Instance {
 // URL is the connection string of the server's database postgres, as its superuser.
 func (s *Instance) URL() string { return s.pg.URL() }
 
-// New returns the connection string of a new database of this server, dropped when the test ends if the server is up.
+// New returns the connection string of a new database of this server, closed when the test ends if the server is up.
 func (s *Instance) New() string {
 	s.t.Helper()
-	return newDatabase(s.t, s.pg.URL())
+	return newDatabase(s.t, s.pg.URL(), shut)
 }
 
 // BinDir holds the server's programs.
