@@ -29,7 +29,7 @@ type RefusedFile struct {
 }
 
 func (e *RefusedFile) Error() string {
-	return fmt.Sprintf("refused %s: %d bad lines, nothing was published; %s", e.Path, e.Count, e.Problems[0])
+	return fmt.Sprintf("refused %s, nothing was published; bad lines: %d, the first at %s", e.Path, e.Count, e.Problems[0])
 }
 
 // LoadError is a load that ended before the end of its file. Acknowledged is the last line up to which every line is

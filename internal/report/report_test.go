@@ -66,7 +66,7 @@ func TestTextBeginsWithTheAnswer(t *testing.T) {
 		{drifted(), `DRIFT  2 differences; the first: VALUE partition 0 balance widget berlin 2026-01-02: another value (expected {"close":50} by 0/1 T-2 r1, actual withdrawn version 2)`,
 			"blocked: <i> l: AMBIGUOUS T r3, COUNTS_DISAGREE 2026-01-02, and 2 more"},
 		{incomplete(), "INCOMPLETE  VIEW_BEHIND partition 1 offset 7 sequence 9: the view", "LOAD_RUNNING: a load"},
-		{&verify.Report{Status: verify.Blocked, Blocked: make([]verify.BlockedKey, 3)}, "BLOCKED  3 keys are blocked; everything else agrees with an independent recomputation", ""},
+		{&verify.Report{Status: verify.Blocked, Blocked: make([]verify.BlockedKey, 3)}, "BLOCKED  3 keys blocked; everything else agrees with an independent recomputation", ""},
 	} {
 		var out bytes.Buffer
 		if err := report.Text(&out, c.r); err != nil {
