@@ -64,6 +64,10 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.typed = cmd.Flags().NFlag()
+		var err error
+		if a.Getenv, err = usage.Layered(root, a.Getenv, databaseName); err != nil {
+			return err
+		}
 		return usage.Environment(cmd, a.Getenv)
 	}
 	parents := map[string]*cobra.Command{}

@@ -107,6 +107,6 @@ const Help = `{{if .HasExample}}Examples:
 Commands:{{range .Commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
 {{end}}{{if .HasAvailableLocalFlags}}
-Flags (each also as AMENDS_<NAME>; single-dash long flags are accepted):
+Flags (each also as AMENDS_<NAME>, or in the YAML file of AMENDS_CONFIG_FILE; single-dash long flags are accepted):
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
 {{end}}`

@@ -1,0 +1,141 @@
+package usage
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// FileName is the variable that names the configuration file. Without it amends/config.yaml under the user's
+// configuration directory is read, if there is one.
+const FileName = "AMENDS_CONFIG_FILE"
+
+// Layered returns a lookup that answers from the environment first and then from the configuration file: one YAML
+// mapping from names of flags of any command under root to scalars or lists of scalars, and from names of secrets with
+// _file behind them to paths. A secret itself, an unknown or a repeated name and nesting are refused with their line.
+func Layered(root *cobra.Command, lookup func(string) string, secrets ...string) (func(string) string, error) {
+	path, raw, err := readFile(lookup)
+	if err != nil || path == "" {
+		return lookup, err
+	}
+	known := map[string]string{}
+	names(root, known)
+	for _, s := range secrets {
+		known[strings.ToLower(strings.TrimPrefix(s, "AMENDS_"))+"_file"] = s + "_FILE"
+	}
+	values, err := parseFile(path, raw, known)
+	if err != nil {
+		return nil, err
+	}
+	return func(name string) string {
+		if v := lookup(name); v != "" {
+			return v
+		}
+		return values[name]
+	}, nil
+}
+
+func readFile(lookup func(string) string) (string, []byte, error) {
+	path := lookup(FileName)
+	if path != "" {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return "", nil, Errorf("%s: %v", FileName, err)
+		}
+		return path, raw, nil
+	}
+	dir := lookup("XDG_CONFIG_HOME")
+	if home := lookup("HOME"); dir == "" && home != "" {
+		dir = filepath.Join(home, ".config")
+	}
+	if dir == "" {
+		return "", nil, nil
+	}
+	path = filepath.Join(dir, "amends", "config.yaml")
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, Errorf("read configuration: %v", err)
+	}
+	return path, raw, nil
+}
+
+// names collects the flags of a tree of commands, each with its variable.
+func names(cmd *cobra.Command, known map[string]string) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			known[f.Name] = variable(f.Name)
+		}
+	})
+	for _, c := range cmd.Commands() {
+		names(c, known)
+	}
+}
+
+// parseFile reads the mapping and returns the values by variable.
+func parseFile(path string, raw []byte, known map[string]string) (map[string]string, error) {
+	file, err := parser.ParseBytes(raw, 0)
+	if err != nil {
+		return nil, Errorf("read %s: %v", path, err)
+	}
+	values := map[string]string{}
+	for _, doc := range file.Docs {
+		var entries []*ast.MappingValueNode
+		switch body := doc.Body.(type) {
+		case nil, *ast.CommentGroupNode:
+			continue
+		case *ast.MappingNode:
+			entries = body.Values
+		case *ast.MappingValueNode:
+			entries = []*ast.MappingValueNode{body}
+		default:
+			return nil, Errorf("read %s: line %d: a mapping of flag names to values is expected", path, doc.Body.GetToken().Position.Line)
+		}
+		for _, e := range entries {
+			key, line := e.Key.String(), e.Key.GetToken().Position.Line
+			name, ok := known[key]
+			if !ok {
+				return nil, Errorf("read %s: line %d: unknown name %q; names are those of flags, and secrets are given as database_url_file", path, line, key)
+			}
+			if _, twice := values[name]; twice {
+				return nil, Errorf("read %s: line %d: %q is given twice", path, line, key)
+			}
+			if values[name], ok = scalar(e.Value); !ok {
+				return nil, Errorf("read %s: line %d: %q needs one value, or a list of values", path, line, key)
+			}
+		}
+	}
+	return values, nil
+}
+
+// scalar returns a value as a flag would be typed; lists are joined by commas.
+func scalar(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.SequenceNode:
+		parts := make([]string, 0, len(n.Values))
+		for _, v := range n.Values {
+			part, ok := scalar(v)
+			if _, nested := v.(*ast.SequenceNode); !ok || nested {
+				return "", false
+			}
+			parts = append(parts, part)
+		}
+		return strings.Join(parts, ","), len(parts) > 0
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.NullNode:
+		return "", false
+	case ast.ScalarNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}

@@ -1,0 +1,101 @@
+package usage
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// commandTree has flags at two levels.
+func commandTree() *cobra.Command {
+	root := &cobra.Command{Use: "amends"}
+	child := &cobra.Command{Use: "verify"}
+	child.Flags().String("brokers", "", "")
+	child.Flags().Duration("timeout", 0, "")
+	child.Flags().Bool("no-standby", false, "")
+	root.AddCommand(child)
+	return root
+}
+
+func layered(t *testing.T, text string, env map[string]string) (func(string) string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "amends.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Layered(commandTree(), func(name string) string {
+		if name == FileName {
+			return path
+		}
+		return env[name]
+	}, "AMENDS_DATABASE_URL")
+}
+
+func TestFileStandsUnderTheEnvironment(t *testing.T) {
+	lookup, err := layered(t, "# comment\nbrokers: [a:1, 'b:2']\ntimeout: 90s\nno-standby: true\ndatabase_url_file: /run/secret\n",
+		map[string]string{"AMENDS_TIMEOUT": "5s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"AMENDS_BROKERS": "a:1,b:2", "AMENDS_TIMEOUT": "5s", "AMENDS_NO_STANDBY": "true",
+		"AMENDS_DATABASE_URL_FILE": "/run/secret", "AMENDS_OTHER": ""} {
+		if got := lookup(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestFileRefusesWithTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"brokers: a\nbroker: b\n":        `line 2: unknown name "broker"`,
+		"brokers: a\nbrokers: b\n":       "brokers",
+		"\ndatabase_url: postgres://x\n": `line 2: unknown name "database_url"`,
+		"brokers: {a: b}\n":              "line 1",
+		"brokers:\n":                     "line 1",
+		"- a\n- b\n":                     "a mapping of flag names",
+		"brokers: \"a\n":                 "read ",
+	} {
+		_, err := layered(t, text, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestFileIsFoundUnderTheConfigurationDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "amends"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	look := func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return dir
+		}
+		return ""
+	}
+	if lookup, err := Layered(commandTree(), look); err != nil || lookup("AMENDS_BROKERS") != "" {
+		t.Fatalf("without a file: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "amends", "config.yaml"), []byte("brokers: c:3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lookup, err := Layered(commandTree(), look)
+	if err != nil || lookup("AMENDS_BROKERS") != "c:3" {
+		t.Fatalf("brokers %q, %v", lookup("AMENDS_BROKERS"), err)
+	}
+}
+
+func TestNamedFileMustExist(t *testing.T) {
+	_, err := Layered(commandTree(), func(name string) string {
+		if name == FileName {
+			return "/nonexistent/amends.yaml"
+		}
+		return ""
+	})
+	if err == nil || !strings.Contains(err.Error(), FileName) {
+		t.Fatalf("error %v", err)
+	}
+}
