@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -50,6 +53,28 @@ func TestVerifyMembers(t *testing.T) {
 	seen.read(t, out.Bytes())
 	seen.drop("drift.first.expected.payload.", "drift.first.actual.payload.")
 	compareMembers(t, "verify", seen)
+}
+
+// The codes are those of package verify.
+func TestVerifyCodes(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal", "verify", "report.go"), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]members{"What": {}, "Code": {}}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			name, _ := spec.Type.(*ast.Ident)
+			value, _ := slices.Concat(spec.Values, []ast.Expr{nil})[0].(*ast.BasicLit)
+			if name != nil && value != nil && of[name.Name] != nil {
+				of[name.Name][strings.Trim(value.Value, `"`)] = true
+			}
+		}
+		return true
+	})
+	compareMembers(t, "Kinds of differences", of["What"])
+	compareMembers(t, "Codes of reasons", of["Code"])
 }
 
 func TestDemoMembers(t *testing.T) {
@@ -111,13 +136,15 @@ func (m members) drop(prefixes ...string) {
 // compareMembers compares what was written with the table under a heading.
 func compareMembers(t *testing.T, heading string, seen members) {
 	t.Helper()
-	_, part, ok := strings.Cut(document(t, jsonReference), "\n## "+heading+"\n")
+	_, part, ok := strings.Cut(document(t, jsonReference), "# "+heading+"\n")
 	if !ok {
 		t.Fatalf("%s has no heading %q", jsonReference, heading)
 	}
-	part, _, _ = strings.Cut(part, "\n## ")
 	listed := members{}
 	for _, line := range strings.Split(part, "\n") {
+		if strings.HasPrefix(line, "##") { // the next heading
+			break
+		}
 		if name, ok := strings.CutPrefix(line, "| `"); ok {
 			name, _, _ = strings.Cut(name, "`")
 			listed[name] = true

@@ -80,6 +80,7 @@ var table = map[string]rule{
 	"absent":          {},
 	"scratch":         {},
 	"tidy":            {},
+	"doctest":         {},
 	"pgtest":          {internal: "absent scratch embedded embedded/process", external: pgx},
 	"kafkatest":       {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
 	"store/storetest": {internal: "ledger manifest wire journal engine store", external: "github.com/google/go-cmp"},
@@ -87,7 +88,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "absent scratch tidy pgtest kafkatest store/storetest pipelinetest"
+const testOnly = "absent scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount @cmd/amends-devstack"
