@@ -46,7 +46,7 @@ func (n *Namespace) Claim(ctx context.Context, p ledger.Partition) (store.Owned,
 // identity of the server that was asked (S12).
 func (n *Namespace) Observe(ctx context.Context, p ledger.Partition) (store.Owned, error) {
 	var o store.Owned
-	err := n.db.transact(ctx, fmt.Sprintf("observe partition %d", p), func(ctx context.Context, s *session) error {
+	err := n.db.look(ctx, fmt.Sprintf("observe partition %d", p), func(ctx context.Context, s *session) error {
 		return n.readOwned(ctx, s, p, &o)
 	})
 	return o, err

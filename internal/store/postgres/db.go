@@ -76,7 +76,9 @@ func prepareConfig(c *pgx.ConnConfig, application string) {
 		"application_name": application, "search_path": "pg_catalog", "TimeZone": "UTC", "DateStyle": "ISO",
 		"lock_timeout": ms(LockTimeout), "statement_timeout": ms(StatementTimeout),
 		"idle_in_transaction_session_timeout": ms(IdleTimeout), "synchronous_commit": "on",
-		"plan_cache_mode": "force_generic_plan", "jit": "off",
+		// Every statement walks an index: no plan may depend on how large a table was when it was made.
+		"plan_cache_mode": "force_generic_plan", "jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off",
+		"enable_hashjoin": "off", "enable_mergejoin": "off",
 	} {
 		c.RuntimeParams[name] = value
 	}

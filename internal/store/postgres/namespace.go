@@ -48,8 +48,8 @@ func (db *DB) Init(ctx context.Context, cfg *manifest.Config, sourceTopic string
 		}
 		var id int32
 		digest := cfg.Digest()
-		err := s.queryRow(ctx, []any{&id}, "insert_namespace", cfg.Partitions, int32(StorageFormat), cfg.Namespace, sourceTopic,
-			cfg.SourceIncarnation, digest[:], cfg.Canonical())
+		err := s.queryRow(ctx, []any{&id}, "insert_namespace", cfg.Partitions, int32(StorageFormat), cfg.QuantityScale, cfg.Namespace,
+			sourceTopic, cfg.SourceIncarnation, digest[:], cfg.Canonical())
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil // another process was first
 		}

@@ -13,7 +13,7 @@ import (
 
 // RelayPosition returns the relay position row as read under its lock: ErrBinding before the binding.
 func (n *Namespace) RelayPosition(ctx context.Context, p ledger.Partition) (r store.RelayPosition, err error) {
-	err = n.db.transact(ctx, fmt.Sprintf("read relay position of partition %d", p), func(ctx context.Context, s *session) error {
+	err = n.db.look(ctx, fmt.Sprintf("read relay position of partition %d", p), func(ctx context.Context, s *session) error {
 		return n.readRelayPosition(ctx, s, p, &r)
 	})
 	return r, err

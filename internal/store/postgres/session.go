@@ -151,6 +151,16 @@ func (db *DB) transact(ctx context.Context, verb string, work func(context.Conte
 	return nil
 }
 
+// look runs work in a transaction that ends by rolling back: it may lock rows, and waits for no replica.
+func (db *DB) look(ctx context.Context, verb string, work func(context.Context, *session) error) error {
+	return db.read(ctx, verb, func(ctx context.Context, s *session) error {
+		if err := s.begin(ctx); err != nil {
+			return err
+		}
+		return work(ctx, s)
+	})
+}
+
 // read runs work outside a transaction on one connection.
 func (db *DB) read(ctx context.Context, verb string, work func(context.Context, *session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)

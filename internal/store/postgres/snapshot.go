@@ -103,9 +103,6 @@ func sampleFields(s *store.Sample) [9]*int64 {
 // ViewRows calls fn for every view row of a partition in the order of package store.
 func (r *snapshot) ViewRows(ctx context.Context, p ledger.Partition, fn func(store.ViewRow) error) error {
 	return r.stream(ctx, fmt.Sprintf("read view rows of partition %d", p), "read_view_rows", func(v [][]byte) error {
-		if v[0] == nil {
-			return fmt.Errorf("a row of an unknown key: %w", store.ErrIntegrity)
-		}
 		row := store.ViewRow{ID: ledger.OutputID{Key: ledger.StockKey{Item: string(v[0]), Location: string(v[1])},
 			Day: dayOf(readInt32(v[2])), Kind: ledger.OutputKind(readInt16(v[3]))}}
 		if err := readViewRow(v[4:], p, &row); err != nil {

@@ -19,7 +19,7 @@ type viewKeys struct {
 
 // ViewPosition returns the view position row as read under its lock: ErrBinding before the binding.
 func (n *Namespace) ViewPosition(ctx context.Context, p ledger.Partition) (v store.ViewPosition, err error) {
-	err = n.db.transact(ctx, fmt.Sprintf("read view position of partition %d", p), func(ctx context.Context, s *session) error {
+	err = n.db.look(ctx, fmt.Sprintf("read view position of partition %d", p), func(ctx context.Context, s *session) error {
 		return n.readViewPosition(ctx, s, p, &v)
 	})
 	return v, err

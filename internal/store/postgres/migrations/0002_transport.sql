@@ -70,7 +70,7 @@ CREATE TABLE amends.view_rows (
     cause_offset   bigint NOT NULL CONSTRAINT view_rows_cause_offset CHECK (cause_offset >= 0),
     cause_revision bigint NOT NULL CONSTRAINT view_rows_cause_revision CHECK (cause_revision >= 1),
     digest         bigint NOT NULL,
-    applied_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    applied_at     timestamptz NOT NULL DEFAULT statement_timestamp(),
     close          bigint,
     previous       bigint,
     threshold      bigint,
@@ -90,7 +90,7 @@ CREATE TABLE amends.view_rows (
         WHEN kind = 1 THEN close IS NOT NULL AND previous IS NULL AND threshold IS NULL AND status IS NULL
         WHEN kind = 2 THEN close IS NOT NULL AND previous IS NOT NULL AND threshold IS NOT NULL AND status IS NULL
         ELSE status IS NOT NULL AND close IS NULL AND previous IS NULL AND threshold IS NULL END)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 50);
 
 -- Who may try to publish or materialize a partition. What fences is the term in the position rows.
 CREATE TABLE amends.leases (
