@@ -306,6 +306,14 @@ func TestTailThatIsNotTheOutbox(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a sequence is missing where the topic is ahead", func(t *testing.T) {
+		w := newWorld(t, twoPartitions)
+		w.commit(t, 0, worked(t)[0])
+		w.publish(t, 0, widgetKey, e[0], e[1], e[3])
+		if err := w.relay(t, w.relayOptions(), w.lease(t, store.Relay, 0, "a")); !errors.Is(err, store.ErrIntegrity) {
+			t.Fatal(err)
+		}
+	})
 	t.Run("other key", func(t *testing.T) {
 		w := newWorld(t, twoPartitions)
 		w.commit(t, 0, worked(t)...)

@@ -381,6 +381,34 @@ func TestSC21ViolationsStopAtTheExactRecord(t *testing.T) {
 	}
 }
 
+// TestRepetitionsBeforeAViolationArePassed: the frontier is at the violation, in any cut.
+func TestRepetitionsBeforeAViolationArePassed(t *testing.T) {
+	in := worked(t)
+	for i, old := range []int{3, 10} {
+		in = append(in, in[old])
+		in[11+i].Offset = ledger.Offset(11 + i)
+	}
+	in = append(in, record(13, env(t, 11, "2026-01-02", 9, 7, 5, 0, 1)))
+	for _, cut := range []func(int) bool{never, always} {
+		s := run(t, in, 100, cut, never)
+		if s.stop == nil || s.stop.Offset != 13 || s.pos != (view.Position{Output: 13, Sequence: 11, Cause: 4}) {
+			t.Fatalf("%v %+v", s.stop, s.pos)
+		}
+	}
+}
+
+// TestSC43LastSequence: 2^63-1 is never a next sequence: the position after it could not be told.
+func TestSC43LastSequence(t *testing.T) {
+	for last, want := range map[ledger.Sequence]bool{ledger.MaxCounter - 1: false, ledger.MaxCounter: true} {
+		d := view.New(config(t), 0, view.Position{Sequence: last, Cause: -1}, 10)
+		d.Read([]ledger.SourceRecord{record(0, env(t, last, "2026-01-01", 1, 1, 0, 0, 1))}, 1)
+		d.Decide()
+		if p := d.Page(); (p.Stop != nil) != want {
+			t.Errorf("sequence %d: %v", last, p.Stop)
+		}
+	}
+}
+
 // TestViolationInsideARepair: whole repairs before it are committed, the broken one leaves nothing, and the position is
 // at its first record.
 func TestViolationInsideARepair(t *testing.T) {
