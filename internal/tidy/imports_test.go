@@ -40,10 +40,12 @@ var table = map[string]rule{
 	"oracle":    {internal: "ledger"},
 
 	// adapters
-	"store":          {internal: "invariant ledger manifest"},
-	"store/memory":   {internal: "invariant ledger manifest journal store"},
-	"store/postgres": {internal: "invariant ledger manifest journal store", external: pgx},
-	"broker":         {internal: "ledger", external: franz},
+	"store":                  {internal: "invariant ledger manifest"},
+	"store/memory":           {internal: "invariant ledger manifest journal store"},
+	"store/postgres/session": {internal: "invariant store", external: pgx},
+	"store/postgres/schema":  {internal: "invariant store store/postgres/session", external: pgx},
+	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/session store/postgres/schema", external: pgx},
+	"broker":                 {internal: "ledger", external: franz},
 
 	// services
 	"lease":     {internal: "invariant ledger store"},
@@ -95,7 +97,7 @@ const tools = "testcount @cmd/amends-devstack"
 
 // dataPlane never reaches controlPlane (design section 2).
 const (
-	dataPlane    = "broker store store/memory store/postgres engine worker delivery lease"
+	dataPlane    = "broker store store/memory store/postgres store/postgres/session store/postgres/schema engine worker delivery lease"
 	controlPlane = "verify report inspect provision oracle roles cli showcase embedded bench"
 )
 

@@ -7,6 +7,7 @@ import (
 	"amends/internal/journal"
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // dateEpoch is the Day of 2000-01-01, from which PostgreSQL counts dates.
@@ -14,10 +15,10 @@ const dateEpoch = 730_120
 
 // writeBuffers are what one commit encodes into; they are reused.
 type writeBuffers struct {
-	journal    copyStream
-	keys       copyStream
-	quarantine copyStream
-	rows       copyStream
+	journal    session.CopyStream
+	keys       session.CopyStream
+	quarantine session.CopyStream
+	rows       session.CopyStream
 	body       []byte
 	keyCount   int
 	rejected   int
@@ -31,84 +32,84 @@ func (n *Namespace) Commit(ctx context.Context, t store.Token, b *ledger.Batch) 
 	if err := store.CheckBatch(b); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, OperationTimeout)
+	bounded, cancel := context.WithTimeout(ctx, session.OperationTimeout)
 	defer cancel()
-	s, err := n.db.acquire(bounded)
+	s, err := n.db.pool.Acquire(bounded)
 	if err != nil {
-		return before(verb, err)
+		return session.Before(verb, err)
 	}
-	defer s.release()
-	if s.server != t.Server {
+	defer s.Release()
+	if s.Server() != t.Server {
 		return fmt.Errorf("%s: %w", verb, store.ErrServerChanged)
 	}
 	if err := n.write(bounded, s, t, b); err != nil {
 		switch {
-		case fenced(err):
+		case session.Fenced(err):
 			return fmt.Errorf("%s: epoch %d, frontier %d: %w", verb, t.Epoch, b.Expected, store.ErrFence)
-		case contradicts(err):
+		case session.Contradicts(err):
 			return fmt.Errorf("%s: %w: %w", verb, store.ErrIntegrity, err)
 		}
-		return before(verb, err)
+		return session.Before(verb, err)
 	}
-	if err := s.commit(bounded); err != nil {
-		return before(verb, err)
+	if err := s.Commit(bounded); err != nil {
+		return session.Before(verb, err)
 	}
 	return nil
 }
 
 // write sends everything but COMMIT in one pipeline and reads the answers.
-func (n *Namespace) write(ctx context.Context, s *session, t store.Token, b *ledger.Batch) error {
-	err := s.prepare(ctx, "begin", "durable", "lock_partition", "copy_keys", "copy_journal", "copy_quarantine", "advance", "move")
+func (n *Namespace) write(ctx context.Context, s *session.Session, t store.Token, b *ledger.Batch) error {
+	err := s.Prepare(ctx, "lock_partition", "copy_keys", "copy_journal", "copy_quarantine", "advance", "move")
 	if err != nil {
 		return err
 	}
 	w := n.db.buffers.Get().(*writeBuffers)
 	defer n.db.buffers.Put(w)
 	n.encode(w, b)
-	defer s.arm(ctx)()
-	row := [][]byte{int32Param(n.id), int32Param(int32(b.Partition)), int64Param(int64(t.Epoch)), t.Nonce[:], int64Param(int64(b.Expected))}
-	s.send("begin")
-	s.send("durable")
-	s.send("lock_partition", append(row[:5:5], int64Param(int64(b.FirstSequence)))...)
+	defer s.Arm(ctx)()
+	row := [][]byte{session.Int32Param(n.id), session.Int32Param(int32(b.Partition)), session.Int64Param(int64(t.Epoch)), t.Nonce[:], session.Int64Param(int64(b.Expected))}
+	if err := s.SendBegin(ctx); err != nil {
+		return err
+	}
+	s.Send("lock_partition", append(row[:5:5], session.Int64Param(int64(b.FirstSequence)))...)
 	for _, c := range []struct {
 		name string
-		data *copyStream
+		data *session.CopyStream
 		rows int
 	}{{"copy_keys", &w.keys, w.keyCount}, {"copy_journal", &w.journal, len(b.Decisions)}, {"copy_quarantine", &w.quarantine, w.rejected}} {
 		if c.rows == 0 {
 			continue
 		}
-		if err := s.copyIn(c.name, c.data); err != nil {
-			s.broken = true
-			return contextual(ctx, err)
+		if err := s.CopyIn(ctx, c.name, c.data); err != nil {
+			return err
 		}
 	}
-	row = append(row, int64Param(int64(b.Next)))
+	row = append(row, session.Int64Param(int64(b.Next)))
 	if len(b.Decisions) == 0 {
-		s.send("move", row...)
+		s.Send("move", row...)
 	} else {
-		s.send("advance", append(append(row, int64Param(int64(b.NextSequence))), workParams(b.Work)...)...)
+		s.Send("advance", append(append(row, session.Int64Param(int64(b.NextSequence))), workParams(b.Work)...)...)
 	}
-	results, err := s.sync(ctx)
+	results, err := s.Sync(ctx)
 	if err != nil {
 		return err
 	}
-	if last := results[len(results)-1]; last.rows != 1 {
-		return fmt.Errorf("%s affected %d rows: %w", last.name, last.rows, store.ErrFence)
+	if last := results[len(results)-1]; last.Rows != 1 {
+		return fmt.Errorf("%s affected %d rows: %w", last.Name, last.Rows, store.ErrFence)
 	}
 	return nil
 }
 
 func workParams(w ledger.Work) [][]byte {
-	return [][]byte{int64Param(w.Records), int64Param(w.Accepted), int64Param(w.Rejected), int64Param(w.RewindDays),
-		int64Param(w.RefoldedDays), int64Param(w.Changed), int64Param(w.Withdrawn)}
+	return [][]byte{session.Int64Param(w.Records), session.Int64Param(w.Accepted), session.Int64Param(w.Rejected), session.Int64Param(w.RewindDays),
+		session.Int64Param(w.RefoldedDays), session.Int64Param(w.Changed), session.Int64Param(w.Withdrawn)}
 }
 
 // encode fills the COPY streams of a batch.
 func (n *Namespace) encode(w *writeBuffers, b *ledger.Batch) {
-	w.journal.reset()
-	w.keys.reset()
-	w.quarantine.reset()
+	w.journal.Reset()
+	w.keys.Reset()
+	w.quarantine.Reset()
 	w.keyCount, w.rejected = 0, 0
 	for i := range b.Decisions {
 		d := &b.Decisions[i]
@@ -124,85 +125,61 @@ func (n *Namespace) encode(w *writeBuffers, b *ledger.Batch) {
 }
 
 // encodeKey writes a row of keys or view_keys.
-func encodeKey(c *copyStream, id int64, namespace int32, p ledger.Partition, k ledger.StockKey) {
-	c.row(5)
-	c.int64(id)
-	c.int32(namespace)
-	c.int32(int32(p))
-	c.text(k.Item)
-	c.text(k.Location)
+func encodeKey(c *session.CopyStream, id int64, namespace int32, p ledger.Partition, k ledger.StockKey) {
+	c.Row(5)
+	c.Int64(id)
+	c.Int32(namespace)
+	c.Int32(int32(p))
+	c.Text(k.Item)
+	c.Text(k.Location)
 }
 
 // encodeJournal writes a journal row in the order of copy_journal.
 func (n *Namespace) encodeJournal(w *writeBuffers, p ledger.Partition, d *ledger.Decision) {
 	c, valid, a := &w.journal, d.Rejection == 0, &d.Assertion
 	active := valid && a.Payload.State == ledger.Active
-	c.row(17)
-	c.int64(int64(d.Offset))
-	c.int64(d.Timestamp)
-	c.int64If(valid, int64(d.KeyID))
-	c.int64If(valid, int64(a.Revision))
-	c.int64If(active, int64(a.Payload.Quantity))
-	c.int64If(len(d.Changes) > 0, int64(d.Sequence))
-	c.int32(n.id)
-	c.int32(int32(p))
-	c.dayIf(active, a.Payload.Day)
-	c.int32(int32(len(d.Changes)))
-	c.int16If(valid, int16(a.Payload.State))
-	c.int16If(active, int16(a.Payload.Kind))
-	c.int16If(valid, int16(d.Class))
-	c.int16If(!valid, int16(d.Rejection))
-	c.bytes(d.Digest[:])
+	c.Row(17)
+	c.Int64(int64(d.Offset))
+	c.Int64(d.Timestamp)
+	c.Int64If(valid, int64(d.KeyID))
+	c.Int64If(valid, int64(a.Revision))
+	c.Int64If(active, int64(a.Payload.Quantity))
+	c.Int64If(len(d.Changes) > 0, int64(d.Sequence))
+	c.Int32(n.id)
+	c.Int32(int32(p))
+	c.Int32If(active, int32(a.Payload.Day)-dateEpoch)
+	c.Int32(int32(len(d.Changes)))
+	c.Int16If(valid, int16(a.Payload.State))
+	c.Int16If(active, int16(a.Payload.Kind))
+	c.Int16If(valid, int16(d.Class))
+	c.Int16If(!valid, int16(d.Rejection))
+	c.Bytes(d.Digest[:])
 	if valid {
-		c.text(a.TxnID)
+		c.Text(a.TxnID)
 	} else {
-		c.null()
+		c.Null()
 	}
 	if len(d.Changes) == 0 {
-		c.null()
+		c.Null()
 		return
 	}
 	w.body = journal.AppendBody(w.body[:0], d.Changes)
-	c.bytes(w.body)
+	c.Bytes(w.body)
 }
 
 // encodeQuarantine writes a quarantine row in the order of copy_quarantine.
 func (n *Namespace) encodeQuarantine(w *writeBuffers, p ledger.Partition, d *ledger.Decision) {
 	w.rejected++
 	c, e := &w.quarantine, d.Evidence
-	c.row(10)
-	c.int64(int64(d.Offset))
-	c.int64(e.KeyLength)
-	c.int64(e.ValueLength)
-	c.int32(n.id)
-	c.int32(int32(p))
-	c.int16(int16(d.Rejection))
-	c.bytes(e.KeySHA[:])
-	c.bytes(e.ValueSHA[:])
-	c.bytesOrNull(e.Key)
-	c.bytesOrNull(e.Value)
-}
-
-func (c *copyStream) int64If(ok bool, v int64) {
-	if ok {
-		c.int64(v)
-	} else {
-		c.null()
-	}
-}
-
-func (c *copyStream) int16If(ok bool, v int16) {
-	if ok {
-		c.int16(v)
-	} else {
-		c.null()
-	}
-}
-
-func (c *copyStream) dayIf(ok bool, d ledger.Day) {
-	if ok {
-		c.int32(int32(d) - dateEpoch)
-	} else {
-		c.null()
-	}
+	c.Row(10)
+	c.Int64(int64(d.Offset))
+	c.Int64(e.KeyLength)
+	c.Int64(e.ValueLength)
+	c.Int32(n.id)
+	c.Int32(int32(p))
+	c.Int16(int16(d.Rejection))
+	c.Bytes(e.KeySHA[:])
+	c.Bytes(e.ValueSHA[:])
+	c.BytesOrNull(e.Key)
+	c.BytesOrNull(e.Value)
 }

@@ -2,17 +2,21 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
+	"embed"
 	"sync"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"amends/internal/store"
+	"amends/internal/store/postgres/schema"
+	"amends/internal/store/postgres/session"
 )
+
+// Every statement is a file; its name is the prepared statement's name.
+//
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// BlockedAfter is how long a claimant waits for a row before it ends the backend that blocks it.
+const BlockedAfter = session.BlockedAfter
 
 // Options say how to reach the server. URL is a connection string or URL of PostgreSQL; what it leaves out comes from the
 // PG* variables. MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and tests. Terminated, when not nil,
@@ -27,117 +31,49 @@ type Options struct {
 
 // DB is a pool of connections to one database. Safe for concurrent use.
 type DB struct {
-	pool    *pgxpool.Pool
+	pool    *session.Pool
 	options Options
 	buffers sync.Pool
 }
 
-var (
-	errPooler      = errors.New("a connection pooler stands in front of PostgreSQL: connect to the server itself")
-	errUnsupported = errors.New("unsupported server")
-	errNotDurable  = errors.New("fsync is off: what is committed could be lost")
-)
-
-// serverKey is where a connection keeps its server's identity.
-const serverKey = "amends.server"
-
 // Open connects and checks the server: ErrUnavailable if it is away or a standby; an error for a pooler, a version below
 // 15, an encoding other than UTF8, or fsync=off. It writes nothing.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	config, err := pgxpool.ParseConfig(o.URL)
-	if err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
-	}
 	if o.Application == "" {
 		o.Application = "amends"
 	}
-	db := &DB{options: o}
-	db.buffers.New = func() any { return new(writeBuffers) }
-	config.MaxConns = max(o.MaxConns, 0)
-	if config.MaxConns == 0 {
-		config.MaxConns = defaultConns
-	}
-	prepareConfig(config.ConnConfig, o.Application)
-	config.AfterConnect = db.identify
-	if db.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
-	}
-	if err := db.ping(ctx); err != nil {
-		db.pool.Close()
+	pool, err := session.Open(ctx, session.Config{Statements: sqlFiles, URL: o.URL, Application: o.Application,
+		MaxConns: o.MaxConns, AllowFsyncOff: o.AllowFsyncOff})
+	if err != nil {
 		return nil, err
 	}
+	db := &DB{pool: pool, options: o}
+	db.buffers.New = func() any { return new(writeBuffers) }
 	return db, nil
-}
-
-// prepareConfig sets what every connection has: limits, durability, and plans that do not depend on the first values seen.
-func prepareConfig(c *pgx.ConnConfig, application string) {
-	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-	for name, value := range map[string]string{
-		"application_name": application, "search_path": "pg_catalog", "TimeZone": "UTC", "DateStyle": "ISO",
-		"lock_timeout": ms(LockTimeout), "statement_timeout": ms(StatementTimeout),
-		"idle_in_transaction_session_timeout": ms(IdleTimeout), "synchronous_commit": "on",
-		// Every statement walks an index: no plan may depend on how large a table was when it was made.
-		"plan_cache_mode": "force_generic_plan", "jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off",
-		"enable_hashjoin": "off", "enable_mergejoin": "off",
-	} {
-		c.RuntimeParams[name] = value
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = OperationTimeout
-	}
-}
-
-func (db *DB) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
-	defer cancel()
-	c, err := db.pool.Acquire(ctx)
-	if err != nil {
-		return before("open database", err)
-	}
-	c.Release()
-	return nil
-}
-
-// identify reads the server's identity on a new connection and refuses a server that cannot serve.
-func (db *DB) identify(ctx context.Context, c *pgx.Conn) error {
-	var (
-		standby         bool
-		segment, fsync  string
-		encoding        string
-		system          int64
-		pid, version    int32
-		timeline        uint64
-		identifyFailure error
-	)
-	err := c.QueryRow(ctx, statement("identify"), pgx.QueryExecModeExec).Scan(&standby, &segment, &system, &pid, &fsync, &version, &encoding)
-	switch {
-	case err != nil:
-		return fmt.Errorf("identify server: %w", err)
-	case standby:
-		return fmt.Errorf("identify server: it is a standby: %w", store.ErrUnavailable)
-	case uint32(pid) != c.PgConn().PID():
-		return fmt.Errorf("identify server: %w", errPooler)
-	case version < 150000 || encoding != "UTF8":
-		return fmt.Errorf("identify server: version %d, encoding %s, needed 15 and UTF8: %w", version/10000, encoding, errUnsupported)
-	case fsync != "on" && !db.options.AllowFsyncOff:
-		return fmt.Errorf("identify server: %w", errNotDurable)
-	}
-	if timeline, identifyFailure = strconv.ParseUint(segment[:min(8, len(segment))], 16, 32); identifyFailure != nil {
-		return fmt.Errorf("identify server: wal segment %q: %w", segment, errUnsupported)
-	}
-	c.PgConn().CustomData()[serverKey] = store.Server{System: uint64(system), Timeline: uint32(timeline)}
-	return nil
 }
 
 // Close ends the pool once its connections are back.
 func (db *DB) Close() { db.pool.Close() }
 
 // Server returns the identity of the server that a connection reaches now.
-func (db *DB) Server(ctx context.Context) (store.Server, error) {
-	s, err := db.acquire(ctx)
-	if err != nil {
-		return store.Server{}, before("read server identity", err)
-	}
-	defer s.release()
-	return s.server, nil
+func (db *DB) Server(ctx context.Context) (server store.Server, err error) {
+	err = db.pool.Read(ctx, "read server identity", func(_ context.Context, s *session.Session) error {
+		server = s.Server()
+		return nil
+	})
+	return server, err
 }
+
+// Migrate applies the missing migrations in one transaction, one process at a time. ErrSchema, naming each difference, if
+// what is applied is not a prefix of this binary's migrations with the same checksums; nothing changes then.
+func (db *DB) Migrate(ctx context.Context) error { return schema.Migrate(ctx, db.pool) }
+
+// MigrationStatus returns every migration that this binary or the database has, in order. It writes nothing; a database
+// without the schema has none applied.
+func (db *DB) MigrationStatus(ctx context.Context) ([]store.Migration, error) {
+	return schema.Status(ctx, db.pool)
+}
+
+// CheckSchema succeeds if exactly this binary's migrations are applied: ErrNoSchema, or ErrSchema naming each difference.
+// It writes nothing.
+func (db *DB) CheckSchema(ctx context.Context) error { return schema.Check(ctx, db.pool) }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // Guard is the loader's guard over one source incarnation (S1): a session lock on a connection of its own, which is
@@ -24,25 +25,21 @@ type Guard struct {
 // releases it, also after Check failed.
 func (db *DB) GuardSource(ctx context.Context, incarnation string) (*Guard, error) {
 	verb := "guard source " + incarnation
-	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
+	ctx, cancel := context.WithTimeout(ctx, session.OperationTimeout)
 	defer cancel()
-	config := db.pool.Config().ConnConfig
-	config.RuntimeParams["application_name"] = db.options.Application + " guard"
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := db.pool.Dial(ctx, db.options.Application+" guard")
 	if err != nil {
-		return nil, before(verb, err)
+		return nil, session.Before(verb, err)
 	}
 	g := &Guard{conn: conn}
 	var taken bool
 	sum := sha256.Sum256([]byte("amends.source " + incarnation))
-	if err = db.identify(ctx, conn); err == nil {
-		err = conn.QueryRow(ctx, statement("guard"), pgx.QueryExecModeExec, int64(binary.BigEndian.Uint64(sum[:]))).Scan(&taken)
-	}
+	err = conn.QueryRow(ctx, db.pool.Statement("guard"), pgx.QueryExecModeExec, int64(binary.BigEndian.Uint64(sum[:]))).Scan(&taken)
 	if err == nil && !taken {
 		err = store.ErrServiceBusy
 	}
 	if err != nil {
-		return nil, errors.Join(before(verb, err), g.Release(context.WithoutCancel(ctx)))
+		return nil, errors.Join(session.Before(verb, err), g.Release(context.WithoutCancel(ctx)))
 	}
 	return g, nil
 }
@@ -51,7 +48,7 @@ func (db *DB) GuardSource(ctx context.Context, incarnation string) (*Guard, erro
 func (g *Guard) Check(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, StatementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, session.StatementTimeout)
 	defer cancel()
 	if err := g.conn.Ping(ctx); err != nil {
 		return fmt.Errorf("check guard: %w: %w", store.ErrFence, err)
@@ -63,7 +60,7 @@ func (g *Guard) Check(ctx context.Context) error {
 func (g *Guard) Release(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, session.CleanupTimeout)
 	defer cancel()
 	if err := g.conn.Close(ctx); err != nil {
 		return fmt.Errorf("release guard: %w", err)

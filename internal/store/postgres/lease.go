@@ -11,16 +11,17 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // AcquireService takes the lease of a role and partition for ttl: ErrServiceBusy while another holder's has not expired.
 // It installs the next term and a new nonce in the role's position row under its lock, which fences the former holder; a
-// backend of the same role that blocks it for BlockedAfter is ended (S9). After ErrCommitUnknown the same holder may
+// backend of the same role that blocks it for session.BlockedAfter is ended (S9). After ErrCommitUnknown the same holder may
 // simply acquire again.
 func (n *Namespace) AcquireService(ctx context.Context, role store.Role, p ledger.Partition, holder string, ttl time.Duration) (store.Lease, error) {
 	l := store.Lease{Role: role, Holder: holder, Partition: p, Nonce: newNonce()}
 	verb := fmt.Sprintf("acquire %s of partition %d", role, p)
-	err := n.db.transact(ctx, verb, func(ctx context.Context, s *session) error {
+	err := n.db.pool.Transact(ctx, verb, func(ctx context.Context, s *session.Session) error {
 		defer n.db.endBlockers(ctx, s)()
 		if err := n.leaseFree(ctx, s, role, p, holder); err != nil {
 			return err
@@ -30,7 +31,7 @@ func (n *Namespace) AcquireService(ctx context.Context, role store.Role, p ledge
 			return err
 		}
 		l.Term = term
-		_, err = s.exec(ctx, "take_lease", n.id, int32(p), string(role), store.PlainText(holder), term, ttl.Microseconds())
+		_, err = s.Exec(ctx, "take_lease", n.id, int32(p), string(role), store.PlainText(holder), term, ttl.Microseconds())
 		return err
 	})
 	if err != nil {
@@ -40,10 +41,10 @@ func (n *Namespace) AcquireService(ctx context.Context, role store.Role, p ledge
 }
 
 // leaseFree locks the lease row and says whether holder may take it.
-func (n *Namespace) leaseFree(ctx context.Context, s *session, role store.Role, p ledger.Partition, holder string) error {
+func (n *Namespace) leaseFree(ctx context.Context, s *session.Session, role store.Role, p ledger.Partition, holder string) error {
 	var other string
 	var live bool
-	err := s.queryRow(ctx, []any{&other, &live}, "lock_lease", n.id, int32(p), string(role))
+	err := s.QueryRow(ctx, []any{&other, &live}, "lock_lease", n.id, int32(p), string(role))
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("not bound: %w", store.ErrBinding)
@@ -56,7 +57,7 @@ func (n *Namespace) leaseFree(ctx context.Context, s *session, role store.Role, 
 }
 
 // installTerm locks the position row and gives it the next term.
-func (n *Namespace) installTerm(ctx context.Context, s *session, role store.Role, p ledger.Partition, nonce store.Nonce) (term int64, err error) {
+func (n *Namespace) installTerm(ctx context.Context, s *session.Session, role store.Role, p ledger.Partition, nonce store.Nonce) (term int64, err error) {
 	install := "install_relay_term"
 	if role == store.View {
 		install = "install_view_term"
@@ -74,7 +75,7 @@ func (n *Namespace) installTerm(ctx context.Context, s *session, role store.Role
 	case term == math.MaxInt64:
 		return 0, fmt.Errorf("term: %w", store.ErrExhausted)
 	}
-	err = s.queryRow(ctx, []any{&term}, install, n.id, int32(p), nonce[:])
+	err = s.QueryRow(ctx, []any{&term}, install, n.id, int32(p), nonce[:])
 	return term, err
 }
 
@@ -90,8 +91,8 @@ func (n *Namespace) RenewServices(ctx context.Context, holder string, leases []s
 		partitions[i], roles[i], terms[i] = int32(l.Partition), string(l.Role), l.Term
 	}
 	kept := map[place]bool{}
-	err := n.db.transact(ctx, "renew leases", func(ctx context.Context, s *session) error {
-		rows, err := s.query(ctx, "renew_leases", n.id, store.PlainText(holder), partitions, roles, terms, ttl.Microseconds())
+	err := n.db.pool.Transact(ctx, "renew leases", func(ctx context.Context, s *session.Session) error {
+		rows, err := s.Query(ctx, "renew_leases", n.id, store.PlainText(holder), partitions, roles, terms, ttl.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -117,8 +118,8 @@ func (n *Namespace) RenewServices(ctx context.Context, holder string, leases []s
 // ReleaseService gives a lease up so that a standby need not wait; one already lost is left alone.
 func (n *Namespace) ReleaseService(ctx context.Context, l store.Lease) error {
 	verb := fmt.Sprintf("release %s of partition %d", l.Role, l.Partition)
-	return n.db.transact(ctx, verb, func(ctx context.Context, s *session) error {
-		_, err := s.exec(ctx, "release_lease", n.id, int32(l.Partition), string(l.Role), l.Term, store.PlainText(l.Holder))
+	return n.db.pool.Transact(ctx, verb, func(ctx context.Context, s *session.Session) error {
+		_, err := s.Exec(ctx, "release_lease", n.id, int32(l.Partition), string(l.Role), l.Term, store.PlainText(l.Holder))
 		return err
 	})
 }

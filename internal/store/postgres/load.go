@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // Load returns the history of each key in the order asked: its snapshot, and its decisions from the snapshot's frontier
@@ -19,7 +20,7 @@ func (n *Namespace) Load(ctx context.Context, p ledger.Partition, keys []ledger.
 	if len(keys) == 0 {
 		return histories, nil
 	}
-	err := n.db.read(ctx, fmt.Sprintf("load %d keys of partition %d", len(keys), p), func(ctx context.Context, s *session) error {
+	err := n.db.pool.Read(ctx, fmt.Sprintf("load %d keys of partition %d", len(keys), p), func(ctx context.Context, s *session.Session) error {
 		from, err := n.loadKeys(ctx, s, p, histories)
 		if err != nil {
 			return err
@@ -33,67 +34,67 @@ func (n *Namespace) Load(ctx context.Context, p ledger.Partition, keys []ledger.
 }
 
 // loadKeys fills in ids and snapshots and returns the frontier from which each key's decisions are needed.
-func (n *Namespace) loadKeys(ctx context.Context, s *session, p ledger.Partition, histories []store.KeyHistory) ([]int64, error) {
-	items, locations := newBytes(len(histories)), newBytes(len(histories))
+func (n *Namespace) loadKeys(ctx context.Context, s *session.Session, p ledger.Partition, histories []store.KeyHistory) ([]int64, error) {
+	items, locations := session.NewBytes(len(histories)), session.NewBytes(len(histories))
 	for i := range histories {
-		items.text(histories[i].Key.Item)
-		locations.text(histories[i].Key.Location)
+		items.Text(histories[i].Key.Item)
+		locations.Text(histories[i].Key.Location)
 	}
 	from := make([]int64, len(histories))
-	err := s.stream(ctx, "load_keys", func(v [][]byte) error {
-		i := readInt64(v[0]) - 1
+	err := s.Stream(ctx, "load_keys", func(v [][]byte) error {
+		i := session.ReadInt64(v[0]) - 1
 		h := &histories[i]
-		h.KeyID, h.Known = ledger.KeyID(readInt64(v[1])), true
-		from[i] = readInt64(v[2])
+		h.KeyID, h.Known = ledger.KeyID(session.ReadInt64(v[1])), true
+		from[i] = session.ReadInt64(v[2])
 		h.Snapshot = bytes.Clone(v[3])
 		return nil
-	}, int32Param(n.id), int32Param(int32(p)), items.param(), locations.param())
+	}, session.Int32Param(n.id), session.Int32Param(int32(p)), items.Param(), locations.Param())
 	return from, err
 }
 
 // loadDecisions reads the journal rows of all known keys, key after key.
-func (n *Namespace) loadDecisions(ctx context.Context, s *session, p ledger.Partition, histories []store.KeyHistory, from []int64) error {
-	ids, frontiers := newInt64s(len(histories)), newInt64s(len(histories))
+func (n *Namespace) loadDecisions(ctx context.Context, s *session.Session, p ledger.Partition, histories []store.KeyHistory, from []int64) error {
+	ids, frontiers := session.NewInt64s(len(histories)), session.NewInt64s(len(histories))
 	var order []int
 	for i := range histories {
 		if histories[i].Known {
-			ids.int64(int64(histories[i].KeyID))
-			frontiers.int64(from[i])
+			ids.Int64(int64(histories[i].KeyID))
+			frontiers.Int64(from[i])
 			order = append(order, i)
 		}
 	}
 	var r decisionReader
 	at := 0
-	return s.stream(ctx, "load_journal", func(v [][]byte) error {
-		for at < len(order) && int64(histories[order[at]].KeyID) != readInt64(v[colKeyID]) {
+	return s.Stream(ctx, "load_journal", func(v [][]byte) error {
+		for at < len(order) && int64(histories[order[at]].KeyID) != session.ReadInt64(v[colKeyID]) {
 			at++
 		}
 		if at == len(order) {
-			return fmt.Errorf("journal rows out of order at offset %d: %w", readInt64(v[colOffset]), store.ErrIntegrity)
+			return fmt.Errorf("journal rows out of order at offset %d: %w", session.ReadInt64(v[colOffset]), store.ErrIntegrity)
 		}
 		h := &histories[order[at]]
 		h.Decisions = append(h.Decisions, ledger.Decision{})
 		d := &h.Decisions[len(h.Decisions)-1]
 		d.Assertion.Key = h.Key
 		return r.read(v, d)
-	}, int32Param(n.id), int32Param(int32(p)), ids.param(), frontiers.param())
+	}, session.Int32Param(n.id), session.Int32Param(int32(p)), ids.Param(), frontiers.Param())
 }
 
 // SaveSnapshots stores encoded key states as of committed frontiers, fenced like a commit at frontier at: an accelerator
 // only (design, storage). ErrProtocol for a snapshot beyond at or of an unknown key.
 func (n *Namespace) SaveSnapshots(ctx context.Context, t store.Token, p ledger.Partition, at ledger.Frontier, snapshots []store.KeySnapshot) error {
-	ids, frontiers, rows, states := newInt64s(len(snapshots)), newInt64s(len(snapshots)), newInt64s(len(snapshots)), newBytes(len(snapshots))
+	ids, frontiers, rows, states := session.NewInt64s(len(snapshots)), session.NewInt64s(len(snapshots)), session.NewInt64s(len(snapshots)), session.NewBytes(len(snapshots))
 	for _, k := range snapshots {
 		if k.Frontier < 0 || k.Frontier > at || k.Rows < 0 {
 			return fmt.Errorf("save snapshots: key %d at %d beyond %d: %w", k.KeyID, k.Frontier, at, store.ErrProtocol)
 		}
-		ids.int64(int64(k.KeyID))
-		frontiers.int64(int64(k.Frontier))
-		rows.int64(k.Rows)
-		states.bytes(k.State)
+		ids.Int64(int64(k.KeyID))
+		frontiers.Int64(int64(k.Frontier))
+		rows.Int64(k.Rows)
+		states.Bytes(k.State)
 	}
-	return n.db.transact(ctx, fmt.Sprintf("save %d snapshots of partition %d", len(snapshots), p), func(ctx context.Context, s *session) error {
-		if s.server != t.Server {
+	return n.db.pool.Transact(ctx, fmt.Sprintf("save %d snapshots of partition %d", len(snapshots), p), func(ctx context.Context, s *session.Session) error {
+		if s.Server() != t.Server {
 			return store.ErrServerChanged
 		}
 		var o store.Owned
@@ -103,13 +104,10 @@ func (n *Namespace) SaveSnapshots(ctx context.Context, t store.Token, p ledger.P
 		if o.Token != t || o.Frontier != at {
 			return fmt.Errorf("epoch %d, frontier %d: %w", t.Epoch, at, store.ErrFence)
 		}
-		if err := s.prepare(ctx, "save_snapshots"); err != nil {
-			return err
-		}
-		tag, err := s.pg.ExecPrepared(ctx, "save_snapshots", [][]byte{int32Param(n.id), int32Param(int32(p)),
-			ids.param(), frontiers.param(), rows.param(), states.param()}, binaryFormat, binaryFormat).Close()
-		if err == nil && tag.RowsAffected() != int64(len(snapshots)) {
-			err = fmt.Errorf("%d of %d keys are known: %w", tag.RowsAffected(), len(snapshots), store.ErrProtocol)
+		saved, err := s.ExecBinary(ctx, "save_snapshots", session.Int32Param(n.id), session.Int32Param(int32(p)),
+			ids.Param(), frontiers.Param(), rows.Param(), states.Param())
+		if err == nil && saved != int64(len(snapshots)) {
+			err = fmt.Errorf("%d of %d keys are known: %w", saved, len(snapshots), store.ErrProtocol)
 		}
 		return err
 	})

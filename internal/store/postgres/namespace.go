@@ -13,6 +13,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // Namespace is one namespace's operations (S1). Safe for concurrent use.
@@ -35,12 +36,12 @@ func (db *DB) Init(ctx context.Context, cfg *manifest.Config, sourceTopic string
 		return n, err
 	}
 	verb := fmt.Sprintf("initialise namespace %q", cfg.Namespace)
-	err = db.transact(ctx, verb, func(ctx context.Context, s *session) error {
-		if _, err := s.exec(ctx, "lock_bindings"); err != nil {
+	err = db.pool.Transact(ctx, verb, func(ctx context.Context, s *session.Session) error {
+		if _, err := s.Exec(ctx, "lock_bindings"); err != nil {
 			return err
 		}
 		var other string
-		switch err := s.queryRow(ctx, []any{&other}, "source_is_output", cfg.SourceIncarnation); {
+		switch err := s.QueryRow(ctx, []any{&other}, "source_is_output", cfg.SourceIncarnation); {
 		case err == nil:
 			return fmt.Errorf("its source is the output of %q: %w", other, store.ErrBindRefused)
 		case !errors.Is(err, pgx.ErrNoRows):
@@ -48,13 +49,13 @@ func (db *DB) Init(ctx context.Context, cfg *manifest.Config, sourceTopic string
 		}
 		var id int32
 		digest := cfg.Digest()
-		err := s.queryRow(ctx, []any{&id}, "insert_namespace", cfg.Partitions, int32(StorageFormat), cfg.QuantityScale, cfg.Namespace,
+		err := s.QueryRow(ctx, []any{&id}, "insert_namespace", cfg.Partitions, int32(StorageFormat), cfg.QuantityScale, cfg.Namespace,
 			sourceTopic, cfg.SourceIncarnation, digest[:], cfg.Canonical())
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil // another process was first
 		}
 		if err == nil {
-			_, err = s.exec(ctx, "insert_partitions", id, cfg.Partitions)
+			_, err = s.Exec(ctx, "insert_partitions", id, cfg.Partitions)
 		}
 		return err
 	})
@@ -79,8 +80,8 @@ func (db *DB) find(ctx context.Context, cfg *manifest.Config, sourceTopic string
 		digest, config []byte
 	)
 	verb := fmt.Sprintf("open namespace %q", cfg.Namespace)
-	err := db.read(ctx, verb, func(ctx context.Context, s *session) error {
-		err := s.queryRow(ctx, []any{&n.id, &format, &topic, &digest, &config}, "find_namespace", cfg.Namespace)
+	err := db.pool.Read(ctx, verb, func(ctx context.Context, s *session.Session) error {
+		err := s.QueryRow(ctx, []any{&n.id, &format, &topic, &digest, &config}, "find_namespace", cfg.Namespace)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return store.ErrNoNamespace
 		}

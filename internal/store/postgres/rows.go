@@ -2,13 +2,13 @@ package postgres
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 
 	"amends/internal/journal"
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // Columns of a journal row as load_journal, pending and read_journal select them; item and location follow.
@@ -42,22 +42,22 @@ type decisionReader struct {
 
 // read fills d from a row's typed columns and body. The key is the caller's to set.
 func (r *decisionReader) read(v [][]byte, d *ledger.Decision) error {
-	d.Offset = ledger.Offset(readInt64(v[colOffset]))
-	d.Timestamp = readInt64(v[colBrokerMS])
-	d.KeyID = ledger.KeyID(readInt64(v[colKeyID]))
-	d.Sequence = ledger.Sequence(readInt64(v[colSequence]))
-	d.Class = ledger.Class(readInt16(v[colClass]))
-	d.Rejection = ledger.Rejection(readInt16(v[colRejection]))
+	d.Offset = ledger.Offset(session.ReadInt64(v[colOffset]))
+	d.Timestamp = session.ReadInt64(v[colBrokerMS])
+	d.KeyID = ledger.KeyID(session.ReadInt64(v[colKeyID]))
+	d.Sequence = ledger.Sequence(session.ReadInt64(v[colSequence]))
+	d.Class = ledger.Class(session.ReadInt16(v[colClass]))
+	d.Rejection = ledger.Rejection(session.ReadInt16(v[colRejection]))
 	d.NewKey = d.Rejection == 0 && ledger.Offset(d.KeyID) == d.Offset
 	copy(d.Digest[:], v[colDigest])
 	a := &d.Assertion
 	a.TxnID = string(v[colTxnID])
-	a.Revision = ledger.Revision(readInt64(v[colRevision]))
-	a.Payload.State = ledger.State(readInt16(v[colState]))
-	a.Payload.Kind = ledger.Kind(readInt16(v[colKind]))
-	a.Payload.Quantity = ledger.Quantity(readInt64(v[colQuantity]))
+	a.Revision = ledger.Revision(session.ReadInt64(v[colRevision]))
+	a.Payload.State = ledger.State(session.ReadInt16(v[colState]))
+	a.Payload.Kind = ledger.Kind(session.ReadInt16(v[colKind]))
+	a.Payload.Quantity = ledger.Quantity(session.ReadInt64(v[colQuantity]))
 	if v[colDay] != nil {
-		a.Payload.Day = ledger.Day(readInt32(v[colDay]) + dateEpoch)
+		a.Payload.Day = ledger.Day(session.ReadInt32(v[colDay]) + dateEpoch)
 	}
 	if v[colBody] == nil {
 		return nil
@@ -108,26 +108,10 @@ func readEvidence(v [][]byte, d *ledger.Decision) error {
 	if v[colEvidence] == nil {
 		return fmt.Errorf("journal row at offset %d: no quarantine row: %w", d.Offset, store.ErrIntegrity)
 	}
-	e := &ledger.Evidence{KeyLength: readInt64(v[colEvidence+1]), ValueLength: readInt64(v[colEvidence+2]),
+	e := &ledger.Evidence{KeyLength: session.ReadInt64(v[colEvidence+1]), ValueLength: session.ReadInt64(v[colEvidence+2]),
 		Key: bytes.Clone(v[colEvidence+5]), Value: bytes.Clone(v[colEvidence+6])}
 	copy(e.KeySHA[:], v[colEvidence+3])
 	copy(e.ValueSHA[:], v[colEvidence+4])
 	d.Evidence = e
 	return nil
-}
-
-// stream runs a prepared statement with binary parameters and calls fn for each row, whose values live until fn returns.
-func (s *session) stream(ctx context.Context, name string, fn func([][]byte) error, params ...[]byte) error {
-	if err := s.prepare(ctx, name); err != nil {
-		return err
-	}
-	r := s.pg.ExecPrepared(ctx, name, params, binaryFormat, binaryFormat)
-	for r.NextRow() {
-		if err := fn(r.Values()); err != nil {
-			s.broken = true // rows are left unread
-			return err
-		}
-	}
-	_, err := r.Close()
-	return err
 }

@@ -8,20 +8,21 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // Snapshot calls fn with one consistent state, a transaction that is read only and repeatable. It is bounded by ctx
 // alone; fn must not read again while a row function runs.
 func (n *Namespace) Snapshot(ctx context.Context, fn func(store.Snapshot) error) error {
-	s, err := n.db.acquire(ctx)
+	s, err := n.db.pool.Acquire(ctx)
 	if err != nil {
-		return before("take snapshot", err)
+		return session.Before("take snapshot", err)
 	}
-	defer s.release()
-	_, err = s.pg.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0;"+
-		" SET LOCAL idle_in_transaction_session_timeout = 0").ReadAll()
+	defer s.Release()
+	err = s.Run(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0;"+
+		" SET LOCAL idle_in_transaction_session_timeout = 0")
 	if err != nil {
-		return before("take snapshot", err)
+		return session.Before("take snapshot", err)
 	}
 	return fn(&snapshot{n: n, s: s})
 }
@@ -29,17 +30,17 @@ func (n *Namespace) Snapshot(ctx context.Context, fn func(store.Snapshot) error)
 // snapshot reads inside one transaction.
 type snapshot struct {
 	n *Namespace
-	s *session
+	s *session.Session
 }
 
 // Partitions returns every partition in order.
 func (r *snapshot) Partitions(ctx context.Context) ([]store.PartitionState, error) {
-	rows, err := r.s.query(ctx, "read_partitions", r.n.id)
+	rows, err := r.s.Query(ctx, "read_partitions", r.n.id)
 	if err != nil {
-		return nil, before("read partitions", err)
+		return nil, session.Before("read partitions", err)
 	}
 	states, err := pgx.CollectRows(rows, r.partition)
-	return states, before("read partitions", err)
+	return states, session.Before("read partitions", err)
 }
 
 func (r *snapshot) partition(row pgx.CollectableRow) (store.PartitionState, error) {
@@ -69,7 +70,7 @@ func (r *snapshot) partition(row pgx.CollectableRow) (store.PartitionState, erro
 		return state, err
 	}
 	copy(o.Token.Nonce[:], nonce)
-	o.Token.Server = r.s.server
+	o.Token.Server = r.s.Server()
 	if last[0] != nil {
 		state.Measurements.Last = &store.Sample{}
 		for i, field := range sampleFields(state.Measurements.Last) {
@@ -104,12 +105,12 @@ func sampleFields(s *store.Sample) [9]*int64 {
 func (r *snapshot) ViewRows(ctx context.Context, p ledger.Partition, fn func(store.ViewRow) error) error {
 	return r.stream(ctx, fmt.Sprintf("read view rows of partition %d", p), "read_view_rows", func(v [][]byte) error {
 		row := store.ViewRow{ID: ledger.OutputID{Key: ledger.StockKey{Item: string(v[0]), Location: string(v[1])},
-			Day: dayOf(readInt32(v[2])), Kind: ledger.OutputKind(readInt16(v[3]))}}
+			Day: dayOf(session.ReadInt32(v[2])), Kind: ledger.OutputKind(session.ReadInt16(v[3]))}}
 		if err := readViewRow(v[4:], p, &row); err != nil {
 			return err
 		}
 		return fn(row)
-	}, int32Param(r.n.id), int32Param(int32(p)))
+	}, session.Int32Param(r.n.id), session.Int32Param(int32(p)))
 }
 
 // Journal calls fn for every decision of a partition in offset order, with its evidence. fn may keep the decision.
@@ -124,43 +125,43 @@ func (r *snapshot) Journal(ctx context.Context, p ledger.Partition, fn func(*led
 			return err
 		}
 		return fn(d)
-	}, int32Param(r.n.id), int32Param(int32(p)))
+	}, session.Int32Param(r.n.id), session.Int32Param(int32(p)))
 }
 
 // Violations returns the stored protocol violations by partition.
 func (r *snapshot) Violations(ctx context.Context) ([]store.Violation, error) {
-	rows, err := r.s.query(ctx, "read_violations", r.n.id)
+	rows, err := r.s.Query(ctx, "read_violations", r.n.id)
 	if err != nil {
-		return nil, before("read violations", err)
+		return nil, session.Before("read violations", err)
 	}
 	violations, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v store.Violation, err error) {
 		return v, row.Scan(&v.Partition, &v.Offset, &v.Reason, &v.Key, &v.Value)
 	})
-	return violations, before("read violations", err)
+	return violations, session.Before("read violations", err)
 }
 
 // Receipts returns the receipts of a partition in order.
 func (r *snapshot) Receipts(ctx context.Context, p ledger.Partition) ([]store.Receipt, error) {
-	rows, err := r.s.query(ctx, "read_receipts", r.n.id, int32(p))
+	rows, err := r.s.Query(ctx, "read_receipts", r.n.id, int32(p))
 	if err != nil {
-		return nil, before("read receipts", err)
+		return nil, session.Before("read receipts", err)
 	}
 	receipts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.Receipt, error) {
 		one := store.Receipt{Partition: p}
 		return one, row.Scan(&one.First, &one.Next, &one.Offset)
 	})
-	return receipts, before("read receipts", err)
+	return receipts, session.Before("read receipts", err)
 }
 
 // stream keeps apart what the server says, which is wrapped, and what fn says, which is returned as it is.
 func (r *snapshot) stream(ctx context.Context, verb, name string, fn func([][]byte) error, params ...[]byte) error {
 	var own error
-	err := r.s.stream(ctx, name, func(v [][]byte) error {
+	err := r.s.Stream(ctx, name, func(v [][]byte) error {
 		own = fn(v)
 		return own
 	}, params...)
 	if own != nil {
 		return own
 	}
-	return before(verb, err)
+	return session.Before(verb, err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // RecordVerification keeps a finished verification (S10); the database's clock says when it finished.
@@ -20,8 +21,8 @@ func (n *Namespace) RecordVerification(ctx context.Context, v store.Verification
 	if err != nil {
 		return fmt.Errorf("record verification: %w", err)
 	}
-	return n.db.transact(ctx, "record verification", func(ctx context.Context, s *session) error {
-		_, err := s.exec(ctx, "insert_verification", v.Started, v.Keys, v.Outputs, v.Differences, n.id, v.Quiesced, v.Deep, v.Audit,
+	return n.db.pool.Transact(ctx, "record verification", func(ctx context.Context, s *session.Session) error {
+		_, err := s.Exec(ctx, "insert_verification", v.Started, v.Keys, v.Outputs, v.Differences, n.id, v.Quiesced, v.Deep, v.Audit,
 			v.Status, string(boundary), store.PlainText(v.Detail))
 		return err
 	})
@@ -29,10 +30,10 @@ func (n *Namespace) RecordVerification(ctx context.Context, v store.Verification
 
 // LastVerification returns the verification recorded last, nil if there is none.
 func (n *Namespace) LastVerification(ctx context.Context) (last *store.Verification, err error) {
-	err = n.db.read(ctx, "read last verification", func(ctx context.Context, s *session) error {
+	err = n.db.pool.Read(ctx, "read last verification", func(ctx context.Context, s *session.Session) error {
 		var v store.Verification
 		var boundary []byte
-		err := s.queryRow(ctx, []any{&v.Started, &v.Finished, &v.Keys, &v.Outputs, &v.Differences, &v.Quiesced, &v.Deep, &v.Audit,
+		err := s.QueryRow(ctx, []any{&v.Started, &v.Finished, &v.Keys, &v.Outputs, &v.Differences, &v.Quiesced, &v.Deep, &v.Audit,
 			&v.Status, &boundary, &v.Detail}, "last_verification", n.id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil

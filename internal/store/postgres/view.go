@@ -9,6 +9,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // viewKeys remembers the view's committed key ids of one partition, as read from one server history.
@@ -19,16 +20,16 @@ type viewKeys struct {
 
 // ViewPosition returns the view position row as read under its lock: ErrBinding before the binding.
 func (n *Namespace) ViewPosition(ctx context.Context, p ledger.Partition) (v store.ViewPosition, err error) {
-	err = n.db.look(ctx, fmt.Sprintf("read view position of partition %d", p), func(ctx context.Context, s *session) error {
+	err = n.db.pool.Look(ctx, fmt.Sprintf("read view position of partition %d", p), func(ctx context.Context, s *session.Session) error {
 		return n.readViewPosition(ctx, s, p, &v)
 	})
 	return v, err
 }
 
 // readViewPosition locks and reads the view position row.
-func (n *Namespace) readViewPosition(ctx context.Context, s *session, p ledger.Partition, v *store.ViewPosition) error {
+func (n *Namespace) readViewPosition(ctx context.Context, s *session.Session, p ledger.Partition, v *store.ViewPosition) error {
 	var nonce []byte
-	err := s.queryRow(ctx, []any{&v.Term, &nonce, &v.Output, &v.Sequence, &v.Cause, &v.Stopped}, "lock_view", n.id, int32(p))
+	err := s.QueryRow(ctx, []any{&v.Term, &nonce, &v.Output, &v.Sequence, &v.Cause, &v.Stopped}, "lock_view", n.id, int32(p))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("not bound: %w", store.ErrBinding)
 	}
@@ -43,29 +44,29 @@ func (n *Namespace) ViewRows(ctx context.Context, p ledger.Partition, ids []ledg
 		return rows, nil
 	}
 	verb := fmt.Sprintf("read %d view rows of partition %d", len(ids), p)
-	err := n.db.read(ctx, verb, func(ctx context.Context, s *session) error {
+	err := n.db.pool.Read(ctx, verb, func(ctx context.Context, s *session.Session) error {
 		known, err := n.viewKeyIDs(ctx, s, p, len(ids), func(i int) ledger.StockKey { return ids[i].Key })
 		if err != nil {
 			return err
 		}
-		keys, dates, kinds := newInt64s(len(ids)), newDates(len(ids)), newInt16s(len(ids))
+		keys, dates, kinds := session.NewInt64s(len(ids)), session.NewDates(len(ids)), session.NewInt16s(len(ids))
 		var asked []ledger.OutputID
 		for _, id := range ids {
 			if key, ok := known[id.Key]; ok {
-				keys.int64(key)
-				dates.int32(dateOf(id))
-				kinds.int16(int16(id.Kind))
+				keys.Int64(key)
+				dates.Int32(dateOf(id))
+				kinds.Int16(int16(id.Kind))
 				asked = append(asked, id)
 			}
 		}
-		return s.stream(ctx, "view_rows_by_id", func(v [][]byte) error {
-			r := store.ViewRow{ID: asked[readInt64(v[0])-1]}
+		return s.Stream(ctx, "view_rows_by_id", func(v [][]byte) error {
+			r := store.ViewRow{ID: asked[session.ReadInt64(v[0])-1]}
 			if err := readViewRow(v[1:], p, &r); err != nil {
 				return err
 			}
 			rows[r.ID] = r
 			return nil
-		}, int32Param(n.id), int32Param(int32(p)), keys.param(), dates.param(), kinds.param())
+		}, session.Int32Param(n.id), session.Int32Param(int32(p)), keys.Param(), dates.Param(), kinds.Param())
 	})
 	if err != nil {
 		return nil, err
@@ -74,13 +75,13 @@ func (n *Namespace) ViewRows(ctx context.Context, p ledger.Partition, ids []ledg
 }
 
 // viewKeyIDs returns the ids of those of count keys that are stored, from memory where it can.
-func (n *Namespace) viewKeyIDs(ctx context.Context, s *session, p ledger.Partition, count int, key func(int) ledger.StockKey) (map[ledger.StockKey]int64, error) {
+func (n *Namespace) viewKeyIDs(ctx context.Context, s *session.Session, p ledger.Partition, count int, key func(int) ledger.StockKey) (map[ledger.StockKey]int64, error) {
 	known := make(map[ledger.StockKey]int64, min(count, 1024))
 	var unknown []ledger.StockKey
 	n.mu.Lock()
 	cache := n.keys[p]
-	if cache == nil || cache.server != s.server || len(cache.ids) > keyCacheLimit {
-		cache = &viewKeys{ids: map[ledger.StockKey]int64{}, server: s.server}
+	if cache == nil || cache.server != s.Server() || len(cache.ids) > keyCacheLimit {
+		cache = &viewKeys{ids: map[ledger.StockKey]int64{}, server: s.Server()}
 		n.keys[p] = cache
 	}
 	for i := range count {
@@ -105,22 +106,22 @@ func (n *Namespace) viewKeyIDs(ctx context.Context, s *session, p ledger.Partiti
 				delete(known, k)
 			}
 		}
-		n.rememberKeys(p, s.server, unknown, known)
+		n.rememberKeys(p, s.Server(), unknown, known)
 	}
 	return known, nil
 }
 
 // findViewKeys puts the stored ids of keys into known.
-func (n *Namespace) findViewKeys(ctx context.Context, s *session, p ledger.Partition, keys []ledger.StockKey, known map[ledger.StockKey]int64) error {
-	items, locations := newBytes(len(keys)), newBytes(len(keys))
+func (n *Namespace) findViewKeys(ctx context.Context, s *session.Session, p ledger.Partition, keys []ledger.StockKey, known map[ledger.StockKey]int64) error {
+	items, locations := session.NewBytes(len(keys)), session.NewBytes(len(keys))
 	for _, k := range keys {
-		items.text(k.Item)
-		locations.text(k.Location)
+		items.Text(k.Item)
+		locations.Text(k.Location)
 	}
-	return s.stream(ctx, "find_view_keys", func(v [][]byte) error {
-		known[keys[readInt64(v[0])-1]] = readInt64(v[1])
+	return s.Stream(ctx, "find_view_keys", func(v [][]byte) error {
+		known[keys[session.ReadInt64(v[0])-1]] = session.ReadInt64(v[1])
 		return nil
-	}, int32Param(n.id), items.param(), locations.param(), int32Param(int32(p)))
+	}, session.Int32Param(n.id), items.Param(), locations.Param(), session.Int32Param(int32(p)))
 }
 
 // rememberKeys keeps the committed ids of keys.
@@ -155,13 +156,13 @@ func (n *Namespace) ApplyViewInput(ctx context.Context, l store.Lease, page *sto
 	if l.Role != store.View || l.Partition != page.Partition {
 		return fmt.Errorf("%s: a lease of %s of partition %d: %w", verb, l.Role, l.Partition, store.ErrFence)
 	}
-	bounded, cancel := context.WithTimeout(ctx, OperationTimeout)
+	bounded, cancel := context.WithTimeout(ctx, session.OperationTimeout)
 	defer cancel()
-	s, err := n.db.acquire(bounded)
+	s, err := n.db.pool.Acquire(bounded)
 	if err != nil {
-		return before(verb, err)
+		return session.Before(verb, err)
 	}
-	defer s.release()
+	defer s.Release()
 	defer func() {
 		if err != nil {
 			n.forgetKeys(page.Partition)
@@ -170,31 +171,31 @@ func (n *Namespace) ApplyViewInput(ctx context.Context, l store.Lease, page *sto
 	w := &pageWriter{n: n, s: s, page: page}
 	if err := w.write(bounded, l); err != nil {
 		switch {
-		case fenced(err):
+		case session.Fenced(err):
 			return fmt.Errorf("%s: term %d: %w", verb, l.Term, store.ErrFence)
-		case contradicts(err):
+		case session.Contradicts(err):
 			return fmt.Errorf("%s: %w: %w", verb, store.ErrProtocol, err)
 		}
-		return before(verb, err)
+		return session.Before(verb, err)
 	}
-	if err := s.commit(bounded); err != nil {
-		return before(verb, err)
+	if err := s.Commit(bounded); err != nil {
+		return session.Before(verb, err)
 	}
-	n.rememberKeys(page.Partition, s.server, w.fresh, w.ids)
+	n.rememberKeys(page.Partition, s.Server(), w.fresh, w.ids)
 	return nil
 }
 
 // pageWriter writes one page in one transaction, all but COMMIT.
 type pageWriter struct {
 	n     *Namespace
-	s     *session
+	s     *session.Session
 	page  *store.ViewPage
 	ids   map[ledger.StockKey]int64
 	fresh []ledger.StockKey // keys that the page stores first
 }
 
 func (w *pageWriter) write(ctx context.Context, l store.Lease) error {
-	if err := w.s.prepare(ctx, "begin", "durable", "lock_view_position", "copy_view_keys", "copy_view_rows", "replace_view_rows",
+	if err := w.s.Prepare(ctx, "lock_view_position", "copy_view_keys", "copy_view_rows", "replace_view_rows",
 		"insert_protocol_error", "move_view"); err != nil {
 		return err
 	}
@@ -203,30 +204,30 @@ func (w *pageWriter) write(ctx context.Context, l store.Lease) error {
 	}
 	buffers := w.n.db.buffers.Get().(*writeBuffers)
 	defer w.n.db.buffers.Put(buffers)
-	defer w.s.arm(ctx)()
+	defer w.s.Arm(ctx)()
 	page, b := w.page, w.page.Before
-	namespace, partition := int32Param(w.n.id), int32Param(int32(page.Partition))
-	w.s.send("begin")
-	w.s.send("durable")
-	w.s.send("lock_view_position", namespace, partition, int64Param(l.Term), l.Nonce[:],
-		int64Param(int64(b.Output)), int64Param(int64(b.Sequence)), int64Param(int64(b.Cause)))
-	replaced, err := w.sendRows(buffers)
+	namespace, partition := session.Int32Param(w.n.id), session.Int32Param(int32(page.Partition))
+	if err := w.s.SendBegin(ctx); err != nil {
+		return err
+	}
+	w.s.Send("lock_view_position", namespace, partition, session.Int64Param(l.Term), l.Nonce[:],
+		session.Int64Param(int64(b.Output)), session.Int64Param(int64(b.Sequence)), session.Int64Param(int64(b.Cause)))
+	replaced, err := w.sendRows(ctx, buffers)
 	if err != nil {
-		w.s.broken = true
-		return contextual(ctx, err)
+		return err
 	}
 	if v := page.Stop; v != nil {
-		w.s.send("insert_protocol_error", int64Param(int64(v.Offset)), namespace, partition, []byte(store.PlainText(v.Reason)), v.Key, v.Value)
+		w.s.Send("insert_protocol_error", session.Int64Param(int64(v.Offset)), namespace, partition, []byte(store.PlainText(v.Reason)), v.Key, v.Value)
 	}
-	w.s.send("move_view", namespace, partition, int64Param(int64(page.Next.Output)), int64Param(int64(page.Next.Sequence)),
-		int64Param(int64(page.Next.Cause)), []byte{boolByte(page.Next.Stopped)})
-	results, err := w.s.sync(ctx)
+	w.s.Send("move_view", namespace, partition, session.Int64Param(int64(page.Next.Output)), session.Int64Param(int64(page.Next.Sequence)),
+		session.Int64Param(int64(page.Next.Cause)), session.BoolParam(page.Next.Stopped))
+	results, err := w.s.Sync(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range results {
-		if r.name == "replace_view_rows" && r.rows != int64(replaced) {
-			return fmt.Errorf("%d of %d rows have the expected version: %w", r.rows, replaced, store.ErrProtocol)
+		if r.Name == "replace_view_rows" && r.Rows != int64(replaced) {
+			return fmt.Errorf("%d of %d rows have the expected version: %w", r.Rows, replaced, store.ErrProtocol)
 		}
 	}
 	return nil
@@ -266,19 +267,19 @@ func (w *pageWriter) findKeys(ctx context.Context) (err error) {
 }
 
 // sendRows queues new keys and new rows as COPY and the rest as one update; it returns how many rows that must replace.
-func (w *pageWriter) sendRows(buffers *writeBuffers) (replaced int, err error) {
+func (w *pageWriter) sendRows(ctx context.Context, buffers *writeBuffers) (replaced int, err error) {
 	if len(w.fresh) > 0 {
 		c := &buffers.keys
-		c.reset()
+		c.Reset()
 		for _, k := range w.fresh {
 			encodeKey(c, w.ids[k], w.n.id, w.page.Partition, k)
 		}
-		if err := w.s.copyIn("copy_view_keys", c); err != nil {
+		if err := w.s.CopyIn(ctx, "copy_view_keys", c); err != nil {
 			return 0, err
 		}
 	}
 	c := &buffers.rows
-	c.reset()
+	c.Reset()
 	for i := range w.page.Changes {
 		change := &w.page.Changes[i]
 		if change.Before > 0 {
@@ -288,7 +289,7 @@ func (w *pageWriter) sendRows(buffers *writeBuffers) (replaced int, err error) {
 		buffers.body = w.n.encodeViewRow(c, w.ids[change.Row.ID.Key], &change.Row, buffers.body)
 	}
 	if replaced < len(w.page.Changes) {
-		if err := w.s.copyIn("copy_view_rows", c); err != nil {
+		if err := w.s.CopyIn(ctx, "copy_view_rows", c); err != nil {
 			return 0, err
 		}
 	}
@@ -300,10 +301,10 @@ func (w *pageWriter) sendRows(buffers *writeBuffers) (replaced int, err error) {
 
 // sendReplacements queues the update of the rows that exist.
 func (w *pageWriter) sendReplacements(count int) {
-	keys, dates, kinds, before := newInt64s(count), newDates(count), newInt16s(count), newInt64s(count)
-	versions, sequences, offsets, revisions := newInt64s(count), newInt64s(count), newInt64s(count), newInt64s(count)
-	digests, closes, previous, thresholds := newInt64s(count), newInt64s(count), newInt64s(count), newInt64s(count)
-	indexes, counts, present, txns, statuses := newInt32s(count), newInt32s(count), newBools(count), newBytes(count), newTexts(count)
+	keys, dates, kinds, before := session.NewInt64s(count), session.NewDates(count), session.NewInt16s(count), session.NewInt64s(count)
+	versions, sequences, offsets, revisions := session.NewInt64s(count), session.NewInt64s(count), session.NewInt64s(count), session.NewInt64s(count)
+	digests, closes, previous, thresholds := session.NewInt64s(count), session.NewInt64s(count), session.NewInt64s(count), session.NewInt64s(count)
+	indexes, counts, present, txns, statuses := session.NewInt32s(count), session.NewInt32s(count), session.NewBools(count), session.NewBytes(count), session.NewTexts(count)
 	for i := range w.page.Changes {
 		change := &w.page.Changes[i]
 		if change.Before == 0 {
@@ -311,32 +312,32 @@ func (w *pageWriter) sendReplacements(count int) {
 		}
 		r := &change.Row
 		closed, alert := has(r)
-		keys.int64(w.ids[r.ID.Key])
-		dates.int32(dateOf(r.ID))
-		kinds.int16(int16(r.ID.Kind))
-		before.int64(int64(change.Before))
-		versions.int64(int64(r.Version))
-		sequences.int64(int64(r.Sequence))
-		offsets.int64(int64(r.Cause.Offset))
-		revisions.int64(int64(r.Cause.Revision))
-		digests.int64(r.Digest)
-		closes.int64If(closed, r.Close)
-		previous.int64If(alert, r.Previous)
-		thresholds.int64If(alert, r.Threshold)
-		indexes.int32(r.Index)
-		counts.int32(r.Count)
-		present.bool(r.Present)
-		txns.text(r.Cause.TxnID)
+		keys.Int64(w.ids[r.ID.Key])
+		dates.Int32(dateOf(r.ID))
+		kinds.Int16(int16(r.ID.Kind))
+		before.Int64(int64(change.Before))
+		versions.Int64(int64(r.Version))
+		sequences.Int64(int64(r.Sequence))
+		offsets.Int64(int64(r.Cause.Offset))
+		revisions.Int64(int64(r.Cause.Revision))
+		digests.Int64(r.Digest)
+		closes.Int64If(closed, r.Close)
+		previous.Int64If(alert, r.Previous)
+		thresholds.Int64If(alert, r.Threshold)
+		indexes.Int32(r.Index)
+		counts.Int32(r.Count)
+		present.Bool(r.Present)
+		txns.Text(r.Cause.TxnID)
 		if r.Status == nil {
-			statuses.null()
+			statuses.Null()
 		} else {
-			statuses.bytes(appendStatus(nil, r.Status))
+			statuses.Bytes(appendStatus(nil, r.Status))
 		}
 	}
-	params := [][]byte{int32Param(w.n.id), int32Param(int32(w.page.Partition))}
-	for _, a := range []*array{keys, dates, kinds, before, versions, sequences, offsets, revisions, digests, closes, previous, thresholds,
+	params := [][]byte{session.Int32Param(w.n.id), session.Int32Param(int32(w.page.Partition))}
+	for _, a := range []*session.Array{keys, dates, kinds, before, versions, sequences, offsets, revisions, digests, closes, previous, thresholds,
 		indexes, counts, present, txns, statuses} {
-		params = append(params, a.param())
+		params = append(params, a.Param())
 	}
-	w.s.send("replace_view_rows", params...)
+	w.s.Send("replace_view_rows", params...)
 }

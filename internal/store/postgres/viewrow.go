@@ -9,6 +9,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // statusDay is the date infinity, the day of a status row.
@@ -36,32 +37,32 @@ func has(r *store.ViewRow) (closed, alert bool) {
 }
 
 // encodeViewRow writes a row in the order of copy_view_rows.
-func (n *Namespace) encodeViewRow(c *copyStream, key int64, r *store.ViewRow, scratch []byte) []byte {
+func (n *Namespace) encodeViewRow(c *session.CopyStream, key int64, r *store.ViewRow, scratch []byte) []byte {
 	closed, alert := has(r)
-	c.row(18)
-	c.int64(key)
-	c.int64(int64(r.Version))
-	c.int64(int64(r.Sequence))
-	c.int64(int64(r.Cause.Offset))
-	c.int64(int64(r.Cause.Revision))
-	c.int64(r.Digest)
-	c.int64If(closed, r.Close)
-	c.int64If(alert, r.Previous)
-	c.int64If(alert, r.Threshold)
-	c.int32(n.id)
-	c.int32(int32(r.Cause.Partition))
-	c.int32(dateOf(r.ID))
-	c.int32(r.Index)
-	c.int32(r.Count)
-	c.int16(int16(r.ID.Kind))
-	c.bool(r.Present)
-	c.text(r.Cause.TxnID)
+	c.Row(18)
+	c.Int64(key)
+	c.Int64(int64(r.Version))
+	c.Int64(int64(r.Sequence))
+	c.Int64(int64(r.Cause.Offset))
+	c.Int64(int64(r.Cause.Revision))
+	c.Int64(r.Digest)
+	c.Int64If(closed, r.Close)
+	c.Int64If(alert, r.Previous)
+	c.Int64If(alert, r.Threshold)
+	c.Int32(n.id)
+	c.Int32(int32(r.Cause.Partition))
+	c.Int32(dateOf(r.ID))
+	c.Int32(r.Index)
+	c.Int32(r.Count)
+	c.Int16(int16(r.ID.Kind))
+	c.Bool(r.Present)
+	c.Text(r.Cause.TxnID)
 	if r.Status == nil {
-		c.null()
+		c.Null()
 		return scratch
 	}
 	scratch = appendStatus(scratch[:0], r.Status)
-	c.bytes(scratch)
+	c.Bytes(scratch)
 	return scratch
 }
 
@@ -84,14 +85,14 @@ const (
 
 // readViewRow fills r from the columns from version on; the id is set already.
 func readViewRow(v [][]byte, p ledger.Partition, r *store.ViewRow) (err error) {
-	r.Version = ledger.Version(readInt64(v[colVersion]))
-	r.Sequence = ledger.Sequence(readInt64(v[colRowSequence]))
-	r.Cause = store.Cause{TxnID: string(v[colCauseTxnID]), Offset: ledger.Offset(readInt64(v[colCauseOffset])),
-		Revision: ledger.Revision(readInt64(v[colCauseRevision])), Partition: p}
-	r.Digest = readInt64(v[colRowDigest])
-	r.Close, r.Previous, r.Threshold = readInt64(v[colClose]), readInt64(v[colPrevious]), readInt64(v[colThreshold])
-	r.Index, r.Count = readInt32(v[colIndex]), readInt32(v[colCount])
-	r.Present = readBool(v[colPresent])
+	r.Version = ledger.Version(session.ReadInt64(v[colVersion]))
+	r.Sequence = ledger.Sequence(session.ReadInt64(v[colRowSequence]))
+	r.Cause = store.Cause{TxnID: string(v[colCauseTxnID]), Offset: ledger.Offset(session.ReadInt64(v[colCauseOffset])),
+		Revision: ledger.Revision(session.ReadInt64(v[colCauseRevision])), Partition: p}
+	r.Digest = session.ReadInt64(v[colRowDigest])
+	r.Close, r.Previous, r.Threshold = session.ReadInt64(v[colClose]), session.ReadInt64(v[colPrevious]), session.ReadInt64(v[colThreshold])
+	r.Index, r.Count = session.ReadInt32(v[colIndex]), session.ReadInt32(v[colCount])
+	r.Present = session.ReadBool(v[colPresent])
 	if v[colStatus] != nil {
 		if r.Status, err = readStatus(v[colStatus]); err != nil {
 			return fmt.Errorf("view row of sequence %d: %w: %w", r.Sequence, store.ErrIntegrity, err)

@@ -1,4 +1,4 @@
-package postgres
+package session
 
 import (
 	"context"
@@ -42,8 +42,8 @@ func classify(err error) class {
 	return unavailable
 }
 
-// before wraps an error that came before COMMIT was sent.
-func before(verb string, err error) error {
+// Before wraps an error that came before COMMIT was sent.
+func Before(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -80,8 +80,8 @@ func code(err error) string {
 	return ""
 }
 
-// fenced reports whether the locking statement found no row and divided by zero.
-func fenced(err error) bool { return code(err) == pgerrcode.DivisionByZero }
+// Fenced reports whether the locking statement found no row and divided by zero.
+func Fenced(err error) bool { return code(err) == pgerrcode.DivisionByZero }
 
 // missingSchema reports whether the database lacks what a migration would have made.
 func missingSchema(err error) bool {
@@ -89,5 +89,5 @@ func missingSchema(err error) bool {
 	return c == pgerrcode.InvalidSchemaName || c == pgerrcode.UndefinedTable
 }
 
-// contradicts reports whether a constraint refused the rows.
-func contradicts(err error) bool { return strings.HasPrefix(code(err), "23") }
+// Contradicts reports whether a constraint refused the rows.
+func Contradicts(err error) bool { return strings.HasPrefix(code(err), "23") }

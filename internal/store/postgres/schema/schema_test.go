@@ -1,12 +1,9 @@
-package postgres
+package schema
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,24 +14,25 @@ import (
 
 	"amends/internal/pgtest"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
-func openEmpty(t *testing.T) (*DB, *pgx.Conn) {
+func openEmpty(t *testing.T) (*session.Pool, *pgx.Conn) {
 	t.Helper()
 	url := pgtest.New(t, pgtest.Fast)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	db, err := Open(ctx, Options{URL: url, AllowFsyncOff: true})
+	pool, err := session.Open(ctx, session.Config{URL: url, AllowFsyncOff: true, Application: "amends"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(db.Close)
+	t.Cleanup(pool.Close)
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	return db, conn
+	return pool, conn
 }
 
 func run(t *testing.T, conn *pgx.Conn, sql string) {
@@ -121,8 +119,8 @@ func TestSC36PopulatedOlderSchemasAreUpgradedWithNothingChanged(t *testing.T) {
 		t.Run(fmt.Sprintf("from %d", k), func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			db, conn := openEmpty(t)
-			if err := db.migrate(ctx, steps[:k]); err != nil {
+			pool, conn := openEmpty(t)
+			if err := migrate(ctx, pool, steps[:k]); err != nil {
 				t.Fatal(err)
 			}
 			for version := 1; version <= k; version++ {
@@ -136,14 +134,14 @@ func TestSC36PopulatedOlderSchemasAreUpgradedWithNothingChanged(t *testing.T) {
 				}
 			}
 			if k < len(steps) {
-				if err := db.CheckSchema(ctx); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "is not applied") {
+				if err := Check(ctx, pool); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "is not applied") {
 					t.Errorf("an older schema: %v", err)
 				}
 			}
-			if err := db.Migrate(ctx); err != nil {
+			if err := Migrate(ctx, pool); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.CheckSchema(ctx); err != nil {
+			if err := Check(ctx, pool); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(before, dump(t, conn, layout)); d != "" {
@@ -155,11 +153,11 @@ func TestSC36PopulatedOlderSchemasAreUpgradedWithNothingChanged(t *testing.T) {
 
 func TestMigrateAgainChangesNothing(t *testing.T) {
 	ctx := context.Background()
-	db, conn := openEmpty(t)
+	pool, conn := openEmpty(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if err := db.Migrate(ctx); err != nil {
+			if err := Migrate(ctx, pool); err != nil {
 				t.Error(err)
 			}
 		})
@@ -169,7 +167,7 @@ func TestMigrateAgainChangesNothing(t *testing.T) {
 	if err := conn.QueryRow(ctx, "SELECT count(*) FROM amends.schema_migrations").Scan(&n); err != nil || n != len(migrations()) {
 		t.Fatalf("%d migrations recorded, %v", n, err)
 	}
-	status, err := db.MigrationStatus(ctx)
+	status, err := Status(ctx, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +190,12 @@ func TestSC36ASchemaThatIsNotThisBinarysIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			db, conn := openEmpty(t)
-			if err := db.Migrate(ctx); err != nil {
+			pool, conn := openEmpty(t)
+			if err := Migrate(ctx, pool); err != nil {
 				t.Fatal(err)
 			}
 			run(t, conn, c.sql)
-			for _, err := range []error{db.CheckSchema(ctx), db.Migrate(ctx)} {
+			for _, err := range []error{Check(ctx, pool), Migrate(ctx, pool)} {
 				if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("got %v, want %q", err, c.says)
 				}
@@ -208,18 +206,18 @@ func TestSC36ASchemaThatIsNotThisBinarysIsRefused(t *testing.T) {
 
 func TestAFailedMigrationLeavesNothing(t *testing.T) {
 	ctx := context.Background()
-	db, conn := openEmpty(t)
+	pool, conn := openEmpty(t)
 	steps := append(migrations()[:2:2], migration{name: "broken", version: 3, sql: "CREATE TABLE amends.half (); SELECT 1 / 0"})
-	if err := db.migrate(ctx, steps); err == nil {
+	if err := migrate(ctx, pool, steps); err == nil {
 		t.Fatal("no error")
 	}
-	if err := db.CheckSchema(ctx); !errors.Is(err, store.ErrNoSchema) {
+	if err := Check(ctx, pool); !errors.Is(err, store.ErrNoSchema) {
 		t.Fatalf("got %v", err)
 	}
 	if n := tables(t, conn); n != 0 {
 		t.Fatalf("%d tables are left", n)
 	}
-	if err := db.Migrate(ctx); err != nil {
+	if err := Migrate(ctx, pool); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -230,55 +228,4 @@ func tables(t *testing.T, conn *pgx.Conn) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
-	ctx := context.Background()
-	db, _ := openEmpty(t)
-	if err := db.Migrate(ctx); err != nil {
-		t.Fatal(err)
-	}
-	s, err := db.acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.release()
-	code := sources(t)
-	files, err := fs.Glob(sqlFiles, "sql/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".sql")
-		if !strings.Contains(code, `"`+name+`"`) {
-			t.Errorf("%s is not used", file)
-		}
-		if name == "lock_migrations" || name == "create_ledger" {
-			continue // several statements each, run by Migrate
-		}
-		if err := s.prepare(ctx, name); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// sources returns the package's code.
-func sources(t *testing.T) string {
-	t.Helper()
-	var all strings.Builder
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(b)
-	}
-	return all.String()
 }

@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -15,12 +15,22 @@ import (
 
 	"amends/internal/invariant"
 	"amends/internal/store"
+	"amends/internal/store/postgres/session"
 )
 
 // Numbered steps from 1 without gaps. A released file never changes.
 //
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+func statement(name string) string {
+	b, err := sqlFiles.ReadFile("sql/" + name + ".sql")
+	invariant.That(err == nil, "every statement named in the code is a file: "+name)
+	return string(b)
+}
 
 type migration struct {
 	name     string
@@ -46,57 +56,58 @@ func migrations() []migration {
 
 // Migrate applies the missing migrations in one transaction, one process at a time. ErrSchema, naming each difference, if
 // what is applied is not a prefix of this binary's migrations with the same checksums; nothing changes then.
-func (db *DB) Migrate(ctx context.Context) error { return db.migrate(ctx, migrations()) }
+func Migrate(ctx context.Context, p *session.Pool) error { return migrate(ctx, p, migrations()) }
 
-func (db *DB) migrate(ctx context.Context, steps []migration) error {
-	ctx, cancel := context.WithTimeout(ctx, MigrateTimeout)
+func migrate(ctx context.Context, p *session.Pool, steps []migration) error {
+	ctx, cancel := context.WithTimeout(ctx, session.MigrateTimeout)
 	defer cancel()
-	s, err := db.acquire(ctx)
+	s, err := p.Acquire(ctx)
 	if err != nil {
-		return before("migrate", err)
+		return session.Before("migrate", err)
 	}
-	defer s.release()
-	if err := db.applyMissing(ctx, s, steps); err != nil {
-		return before("migrate", err)
-	}
-	return nil
+	defer s.Release()
+	return session.Before("migrate", applyMissing(ctx, s, steps))
 }
 
-func (db *DB) applyMissing(ctx context.Context, s *session, steps []migration) error {
-	if err := s.begin(ctx); err != nil {
+func applyMissing(ctx context.Context, s *session.Session, steps []migration) error {
+	if err := s.Begin(ctx); err != nil {
 		return err
 	}
-	if _, err := s.pg.Exec(ctx, statement("lock_migrations")).ReadAll(); err != nil {
+	if err := s.Run(ctx, statement("lock_migrations")); err != nil {
 		return err
 	}
 	stored, err := readMigrations(ctx, s)
 	if err != nil && !errors.Is(err, store.ErrNoSchema) {
 		return err
 	}
-	status := compareMigrations(steps, stored)
-	if d := differencesOf(status, true); len(d) > 0 {
+	if d := differencesOf(compareMigrations(steps, stored), true); len(d) > 0 {
 		return fmt.Errorf("%s: %w", strings.Join(d, "; "), store.ErrSchema)
 	}
 	if errors.Is(err, store.ErrNoSchema) {
-		if _, err := s.pg.Exec(ctx, statement("create_ledger")).ReadAll(); err != nil {
+		if err := s.Run(ctx, statement("create_ledger")); err != nil {
 			return fmt.Errorf("create ledger of migrations: %w", err)
 		}
 	}
 	for _, m := range steps[min(len(stored), len(steps)):] {
-		if _, err := s.pg.Exec(ctx, m.sql).ReadAll(); err != nil {
+		if err := s.Run(ctx, m.sql); err != nil {
 			return fmt.Errorf("apply %04d_%s: %w", m.version, m.name, err)
 		}
-		if _, err := s.conn.Exec(ctx, statement("insert_migration"), pgx.QueryExecModeExec, m.version, m.name, m.checksum[:]); err != nil {
+		rows, err := s.RunWith(ctx, statement("insert_migration"), m.version, m.name, m.checksum[:])
+		if err == nil {
+			rows.Close()
+			err = rows.Err()
+		}
+		if err != nil {
 			return fmt.Errorf("record %04d_%s: %w", m.version, m.name, err)
 		}
 	}
-	return s.commit(ctx)
+	return s.Commit(ctx)
 }
 
-// MigrationStatus returns every migration that this binary or the database has, in order. It writes nothing; a database
-// without the schema has none applied.
-func (db *DB) MigrationStatus(ctx context.Context) (status []store.Migration, err error) {
-	err = db.read(ctx, "read migrations", func(ctx context.Context, s *session) error {
+// Status returns every migration that this binary or the database has, in order. It writes nothing; a database without
+// the schema has none applied.
+func Status(ctx context.Context, p *session.Pool) (status []store.Migration, err error) {
+	err = p.Read(ctx, "read migrations", func(ctx context.Context, s *session.Session) error {
 		stored, err := readMigrations(ctx, s)
 		if err != nil && !errors.Is(err, store.ErrNoSchema) {
 			return err
@@ -107,10 +118,10 @@ func (db *DB) MigrationStatus(ctx context.Context) (status []store.Migration, er
 	return status, err
 }
 
-// CheckSchema succeeds if exactly this binary's migrations are applied: ErrNoSchema, or ErrSchema naming each difference.
-// It writes nothing.
-func (db *DB) CheckSchema(ctx context.Context) error {
-	return db.read(ctx, "check schema", func(ctx context.Context, s *session) error {
+// Check succeeds if exactly this binary's migrations are applied: ErrNoSchema, or ErrSchema naming each difference. It
+// writes nothing.
+func Check(ctx context.Context, p *session.Pool) error {
+	return p.Read(ctx, "check schema", func(ctx context.Context, s *session.Session) error {
 		stored, err := readMigrations(ctx, s)
 		if err != nil {
 			return err
@@ -123,16 +134,19 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 }
 
 // readMigrations reads the ledger: ErrNoSchema where there is none.
-func readMigrations(ctx context.Context, s *session) ([]store.Migration, error) {
-	var exists bool
-	if err := s.conn.QueryRow(ctx, statement("ledger_exists"), pgx.QueryExecModeExec).Scan(&exists); err != nil {
+func readMigrations(ctx context.Context, s *session.Session) ([]store.Migration, error) {
+	rows, err := s.RunWith(ctx, statement("ledger_exists"))
+	if err != nil {
+		return nil, err
+	}
+	exists, err := pgx.CollectOneRow(rows, pgx.RowTo[bool])
+	if err != nil {
 		return nil, err
 	}
 	if !exists {
 		return nil, store.ErrNoSchema
 	}
-	rows, err := s.conn.Query(ctx, statement("read_migrations"), pgx.QueryExecModeExec)
-	if err != nil {
+	if rows, err = s.RunWith(ctx, statement("read_migrations")); err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m store.Migration, err error) {

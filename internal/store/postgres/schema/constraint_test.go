@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -158,8 +158,8 @@ var violations = [][2]string{
 
 func TestEveryConstraintRefusesWhatTheContractExcludes(t *testing.T) {
 	ctx := context.Background()
-	db, conn := openEmpty(t)
-	if err := db.Migrate(ctx); err != nil {
+	pool, conn := openEmpty(t)
+	if err := Migrate(ctx, pool); err != nil {
 		t.Fatal(err)
 	}
 	for version := 1; version <= len(migrations()); version++ {

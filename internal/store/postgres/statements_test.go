@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"amends/internal/pgtest"
+)
+
+func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
+	ctx := context.Background()
+	db, err := Open(ctx, Options{URL: pgtest.New(t, pgtest.Fast), AllowFsyncOff: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s, err := db.pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	code := sources(t)
+	files, err := fs.Glob(sqlFiles, "sql/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".sql")
+		if !strings.Contains(code, `"`+name+`"`) {
+			t.Errorf("%s is not used", file)
+		}
+		if err := s.Prepare(ctx, name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// sources returns the package's code.
+func sources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	return all.String()
+}
