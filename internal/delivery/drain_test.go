@@ -8,7 +8,7 @@ import (
 	"amends/internal/store"
 )
 
-// pending makes an outbox of n outputs in repairs of width.
+// pending makes an outbox of n outputs in repairs of width, 1,500 repairs before an output comes again.
 func pending(b testing.TB, w *world, n, width int) {
 	b.Helper()
 	first := on(b, "2026-01-01")
@@ -16,7 +16,7 @@ func pending(b testing.TB, w *world, n, width int) {
 	for i := range n / width {
 		d := decision(widget, "T-1", ledger.Revision(i+1))
 		for j := range width {
-			d.Changes = append(d.Changes, balance(first+ledger.Day(j+i%30*10), ledger.Version(1), int64(i)))
+			d.Changes = append(d.Changes, balance(first+ledger.Day(j+i%1_500*width), ledger.Version(1), int64(i)))
 		}
 		batch = append(batch, d)
 	}

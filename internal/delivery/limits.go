@@ -16,7 +16,7 @@ const (
 const (
 	RelayPageOutputs = 10_000
 	RelayPageBytes   = 4 << 20
-	ViewPageOutputs  = 10_000
+	ViewPageOutputs  = 50_000
 	unreceipted      = 200_000 // acknowledged outputs that may wait for their receipt
 )
 
@@ -27,6 +27,7 @@ const (
 	awayFirst  = 100 * time.Millisecond
 	awayMost   = time.Second
 	pollWait   = 200 * time.Millisecond // a view's read without records
+	growWait   = 20 * time.Millisecond  // a lagging view's read for a larger page
 	tailWait   = 200 * time.Millisecond // the worker behind what the topic holds
 	closeGrace = 3 * time.Second
 )

@@ -38,12 +38,13 @@ func (r *receipts) take() []store.Receipt {
 
 // acknowledge writes receipts in order. Before each the topic's id is read again (S9); after an unknown outcome the
 // position is read, and only the receipt is tried again (S12).
-func acknowledge(ctx context.Context, st RelayStore, t *Topic, l store.Lease, ranges []store.Receipt) error {
+func acknowledge(ctx context.Context, o *RelayOptions, l store.Lease, ranges []store.Receipt) error {
+	st := o.Store
 	for _, r := range ranges {
-		if err := t.identify(ctx); err != nil {
+		if err := o.Topic.identify(ctx); err != nil {
 			return err
 		}
-		err := settle(ctx,
+		err := settle(ctx, o.Pause,
 			func(ctx context.Context) error { return st.Acknowledge(ctx, l, r) },
 			func(ctx context.Context) (bool, error) {
 				pos, err := st.RelayPosition(ctx, l.Partition)

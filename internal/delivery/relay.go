@@ -23,6 +23,8 @@ type RelayOptions struct {
 	PageBytes   int
 	// Serial does nothing beside a Step, so that a simulator sees one order of events.
 	Serial bool
+	// Pause waits between the attempts of a receipt; nil for the machine's clock.
+	Pause Pause
 }
 
 func (o RelayOptions) withDefaults() RelayOptions {
@@ -34,6 +36,9 @@ func (o RelayOptions) withDefaults() RelayOptions {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Pause == nil {
+		o.Pause = wait
 	}
 	return o
 }
@@ -190,7 +195,7 @@ func (s *RelayStepper) writeReceipts(ctx context.Context) {
 	s.writing = begin(s.opts.Serial, func() error {
 		op, cancel := drained(ctx)
 		defer cancel()
-		return acknowledge(op, s.opts.Store, &s.opts.Topic, s.lease, ranges)
+		return acknowledge(op, &s.opts, s.lease, ranges)
 	})
 }
 
@@ -224,7 +229,7 @@ func (s *RelayStepper) Close() {
 	if err == nil && s.receipts.outputs > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 		defer cancel()
-		err = acknowledge(ctx, s.opts.Store, &s.opts.Topic, s.lease, s.receipts.take())
+		err = acknowledge(ctx, &s.opts, s.lease, s.receipts.take())
 	}
 	if err != nil {
 		s.opts.Logger.Info("receipts left to the next tail scan", "partition", s.lease.Partition, "cause", err)

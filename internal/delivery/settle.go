@@ -13,9 +13,13 @@ import (
 var terminal = [...]error{store.ErrFence, store.ErrServerChanged, store.ErrUnavailable, store.ErrProtocol, store.ErrExhausted, store.ErrIntegrity,
 	store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace, store.ErrConfig, store.ErrBinding, ErrUnresolved}
 
+// Pause waits for d: ctx's error, or another, when the wait ends first.
+type Pause func(ctx context.Context, d time.Duration) error
+
 // settle writes once, whatever happens to the replies (S12). After an unknown outcome done reads durable state and says
-// whether the write is in it; only if it is not, write is tried again. At most three attempts within one budget.
-func settle(ctx context.Context, write func(context.Context) error, done func(context.Context) (bool, error)) error {
+// whether the write is in it; only if it is not, write is tried again. At most three attempts within one budget, with
+// pause between them.
+func settle(ctx context.Context, pause Pause, write func(context.Context) error, done func(context.Context) (bool, error)) error {
 	op, cancel := context.WithTimeout(ctx, operationBudget)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
@@ -24,7 +28,7 @@ func settle(ctx context.Context, write func(context.Context) error, done func(co
 			return nil
 		}
 		if errors.Is(err, store.ErrCommitUnknown) {
-			written, e := observe(op, done)
+			written, e := observe(op, pause, done)
 			if e != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()
@@ -40,7 +44,7 @@ func settle(ctx context.Context, write func(context.Context) error, done func(co
 		if attempt == operationAttempts {
 			return fmt.Errorf("given up after %d attempts: %w", attempt, err)
 		}
-		if e := wait(op, retryWait<<(attempt-1)); e != nil {
+		if e := pause(op, retryWait<<(attempt-1)); e != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -50,8 +54,8 @@ func settle(ctx context.Context, write func(context.Context) error, done func(co
 }
 
 // observe reads until it knows: ErrUnresolved when the budget ends first.
-func observe(ctx context.Context, done func(context.Context) (bool, error)) (bool, error) {
-	for pause := retryWait; ; pause = 2 * retryWait {
+func observe(ctx context.Context, pause Pause, done func(context.Context) (bool, error)) (bool, error) {
+	for d := retryWait; ; d = 2 * retryWait {
 		written, err := done(ctx)
 		if err == nil {
 			return written, nil
@@ -59,7 +63,7 @@ func observe(ctx context.Context, done func(context.Context) (bool, error)) (boo
 		if !errors.Is(err, store.ErrUnavailable) && !retriable(ctx, err) && ctx.Err() == nil {
 			return false, err
 		}
-		if wait(ctx, pause) != nil {
+		if pause(ctx, d) != nil {
 			return false, fmt.Errorf("%w: %w", ErrUnresolved, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
@@ -20,6 +21,8 @@ type ViewOptions struct {
 	Logger *slog.Logger
 	// PageOutputs bounds a page; one repair may exceed it.
 	PageOutputs int
+	// Pause waits between the attempts of a commit; nil for the machine's clock.
+	Pause Pause
 }
 
 func (o ViewOptions) withDefaults() ViewOptions {
@@ -28,6 +31,9 @@ func (o ViewOptions) withDefaults() ViewOptions {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Pause == nil {
+		o.Pause = wait
 	}
 	return o
 }
@@ -40,6 +46,7 @@ type ViewStepper struct {
 	decider *view.Decider
 	changes []store.ViewChange
 	refused bool // the store refused the page, and it was decided again on its rows
+	lagging bool // the topic held more at the last read
 }
 
 var _ Stepper = (*ViewStepper)(nil)
@@ -68,10 +75,13 @@ func (s *ViewStepper) step(ctx context.Context) (Progress, error) {
 	if demand == view.NeedRows {
 		return Progress{}, s.load(ctx)
 	}
+	if demand == view.NeedRecords && s.lagging && s.decider.Held() < s.opts.PageOutputs {
+		return s.read(ctx, growWait) // a larger page writes the versions of one output once
+	}
 	if pg := s.decider.Page(); !pg.Empty() {
 		return s.commit(ctx, pg)
 	}
-	return s.read(ctx)
+	return s.read(ctx, pollWait)
 }
 
 // open begins at the stored position. The reader refuses one beyond the broker's end.
@@ -101,15 +111,15 @@ func (s *ViewStepper) open(ctx context.Context) error {
 }
 
 // read waits for records. When none come, an incomplete repair that rests on assumptions is checked.
-func (s *ViewStepper) read(ctx context.Context) (Progress, error) {
-	op, cancel := context.WithTimeout(ctx, pollWait)
+func (s *ViewStepper) read(ctx context.Context, most time.Duration) (Progress, error) {
+	op, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
+	s.lagging = false
 	fetched, err := s.reader.Poll(op)
-	n := 0
 	for _, f := range fetched {
 		if f.Partition == s.lease.Partition {
 			s.decider.Read(f.Records, f.Next)
-			n += len(f.Records)
+			s.lagging = ledger.Frontier(f.Stable) > f.Next
 		}
 	}
 	switch {
@@ -142,7 +152,7 @@ func (s *ViewStepper) load(ctx context.Context) error {
 // commit applies a page. A store that refuses its versions makes the decider look at the rows, once.
 func (s *ViewStepper) commit(ctx context.Context, pg view.Page) (Progress, error) {
 	in := s.input(pg)
-	err := settle(ctx,
+	err := settle(ctx, s.opts.Pause,
 		func(ctx context.Context) error { return s.opts.Store.ApplyViewInput(ctx, s.lease, in) },
 		func(ctx context.Context) (bool, error) { return s.written(ctx, in) })
 	switch {

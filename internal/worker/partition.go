@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type shared struct {
 	ready  *readiness
 	cfg    *manifest.Config
 	cache  int64 // bytes of key states of one partition
+	rows   int64 // of a key that make a snapshot worth writing; 0 for snapshotRows
 	wakeUp func()
 }
 
@@ -85,6 +87,9 @@ func (p *Partition) own(o store.Owned) {
 
 // drop forgets every cached state: they are no longer known to be those of the committed frontier.
 func (p *Partition) drop() { p.states = engine.NewStates(p.cfg, p.id, p.cache) }
+
+// ID returns which partition of the source it is.
+func (p *Partition) ID() ledger.Partition { return p.id }
 
 // Offer hands the partition what a poll returned.
 func (p *Partition) Offer(f broker.Fetched) error { return p.in.offer(f) }
@@ -212,7 +217,7 @@ func (p *Partition) acknowledge(ctx context.Context) (Progress, error) {
 
 // save writes the snapshots that are due: an accelerator, so a failure other than a lost ownership costs nothing.
 func (p *Partition) save(ctx context.Context) (Progress, error) {
-	due := p.states.Snapshots(snapshotRows)
+	due := p.states.Snapshots(cmp.Or(p.rows, snapshotRows))
 	if len(due) == 0 {
 		return Progress{}, nil
 	}

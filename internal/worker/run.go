@@ -11,7 +11,6 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
-	"amends/internal/store"
 )
 
 // Options are what a worker is made of. Store, Topics, Join and Manifest are required.
@@ -83,24 +82,12 @@ type drive struct {
 }
 
 func newRunner(ctx context.Context, o *Options) *runner {
-	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	cfg := o.Manifest.Config
 	r := &runner{joined: make(chan struct{}), drives: map[*Partition]*drive{}, interrupt: func() {}}
 	r.ctx, r.end = context.WithCancel(ctx)
 	r.hard, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.identity = &identity{topics: o.Topics, clock: time.Now, topic: o.Manifest.SourceTopic, incarnation: cfg.SourceIncarnation, partitions: cfg.Partitions}
-	cache := o.CacheBytes
-	if cache == 0 {
-		cache = CacheBytes
-	}
-	r.shared = &shared{store: o.Store, cfg: cfg, log: log, clock: time.Now, ready: newReadiness(log, o.Ready), look: r.identity.check, wakeUp: r.wakePoll,
-		cache: max(cache/int64(cfg.Partitions), min(cache, cachePartition))}
+	r.life, r.identity = newLifecycle(r.ctx, o, &Drive{Start: r.start, Stop: r.stop, Fail: r.fail, Hold: r.hold, Wake: r.wakePoll, Clock: time.Now, Pause: pause})
+	r.shared = r.life.shared
 	r.ready.set("group", errors.New("joining"))
-	r.life = &Lifecycle{shared: r.shared, ctx: r.ctx, start: r.start, stop: r.stop, fail: r.fail, pause: pause, hold: r.hold,
-		claimed: map[ledger.Partition]store.Owned{}, failed: map[ledger.Partition]error{}, running: map[ledger.Partition]*Partition{}}
 	return r
 }
 
