@@ -285,3 +285,40 @@ func TestC36OnePageWithManyVersions(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+// TestViewPagesGrowWithLag: what the topic already holds is one page up to the limit, however small the fetches are; each
+// output is then written once.
+func TestViewPagesGrowWithLag(t *testing.T) {
+	w := newWorld(t, twoPartitions)
+	want := w.fill(t, 0, 100, 37)
+	if err := w.relay(t, w.relayOptions(), w.lease(t, store.Relay, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	// The broker returns whole batches: several make several fetches.
+	for range 9 {
+		want = append(want, w.fill(t, 0, 100, 37)...)
+		if err := w.relay(t, w.relayOptions(), w.lease(t, store.Relay, 0, "a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.opts.FetchPartitionBytes = 1_000
+	o := w.viewOptions()
+	commits := &faultyCommits{ViewStore: w.ns, fault: func(_ int, do func() error) error { return do() }}
+	o.Store = commits
+	if err := w.materialize(t, o, w.lease(t, store.View, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if rows := len(w.state(t, 0).rows); rows != 37 || int(w.viewAt(t, 0).Sequence) != len(want) || commits.n >= 10 {
+		t.Fatalf("%d rows, %d commits for %d outputs", rows, commits.n, len(want))
+	}
+	o.PageOutputs, commits.n = 3_700, 0
+	fresh := newWorld(t, twoPartitions)
+	fresh.publish(t, 0, widgetKey, want...)
+	o.Topic, commits.ViewStore = fresh.topic, fresh.ns
+	if err := fresh.materialize(t, o, fresh.lease(t, store.View, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if commits.n < 10 {
+		t.Fatalf("%d commits, no page may hold more than 3,700 outputs", commits.n)
+	}
+}
