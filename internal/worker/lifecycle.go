@@ -57,7 +57,7 @@ func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
 // claim installs an epoch: three attempts within the budget that began with the assignment. After an unknown outcome it
 // claims afresh, under an assignment that is valid because the callback has not returned: an extra epoch is harmless (S12).
 func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, error) {
-	var err error
+	err := errors.New("the budget of the assignment ended before an attempt")
 	for try := range MaxAttempts {
 		if try > 0 {
 			if e := l.pause(l.ctx, FirstWait*time.Duration(try)); e != nil {
@@ -79,6 +79,9 @@ func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, err
 			return store.Owned{}, fmt.Errorf("claim partition %d: %w", p, err)
 		}
 		l.log.Warn("claim failed", "namespace", l.cfg.Namespace, "partition", p, "attempt", try+1, "error", err)
+	}
+	if errors.Is(err, store.ErrCommitUnknown) {
+		err = unwrapped{err} // an extra epoch is harmless: nothing is left to resolve
 	}
 	return store.Owned{}, fmt.Errorf("claim partition %d: %w: %w", p, ErrRetries, err)
 }

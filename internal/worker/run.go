@@ -122,15 +122,12 @@ func (r *runner) hold(p ledger.Partition, held bool) {
 
 // poll hands records to the partitions until the role ends. Every poll is released, whatever it returned.
 func (r *runner) poll() error {
+	ctx := r.interruptible()
 	for {
-		ctx, cancel := context.WithCancel(r.ctx)
-		r.mu.Lock()
-		r.interrupt = cancel
-		r.mu.Unlock()
 		fetched, err := r.source.Poll(ctx)
+		ctx = r.interruptible() // a wake-up that Dispatch is too early for ends the next poll
 		dispatched := r.life.Dispatch(fetched, r.source.Seek)
 		r.source.AllowRebalance()
-		cancel()
 		switch {
 		case r.ctx.Err() != nil:
 			return nil
@@ -153,7 +150,17 @@ func (r *runner) poll() error {
 	}
 }
 
-// wakePoll makes the poll in progress return, so that a seek is done.
+// interruptible ends the context of the last poll and returns that of the next one, which wakePoll ends.
+func (r *runner) interruptible() context.Context {
+	ctx, cancel := context.WithCancel(r.ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interrupt()
+	r.interrupt = cancel
+	return ctx
+}
+
+// wakePoll makes the poll in progress, or the next one, return, so that a seek is done.
 func (r *runner) wakePoll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
