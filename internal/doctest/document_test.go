@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,10 +24,15 @@ func document(t *testing.T, path string) string {
 	return string(b)
 }
 
+// writing is held while a document is compared and perhaps written, since tests run side by side.
+var writing sync.Mutex
+
 // generated compares the part of a document between the two comments that name it with what code says. With
 // AMENDS_UPDATE_DOCS=1 it writes the part anew instead.
 func generated(t *testing.T, path, name, want string) {
 	t.Helper()
+	writing.Lock()
+	defer writing.Unlock()
 	text := document(t, path)
 	begin, end := fmt.Sprintf("<!-- generated: %s -->\n", name), fmt.Sprintf("<!-- end: %s -->", name)
 	before, rest, ok := strings.Cut(text, begin)
