@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (a *app) target() (*target, error) {
 		return nil, usage.Errorf("read manifest: %v", err)
 	}
 	if t.manifest, err = manifest.Parse(raw); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	t.broker = a.brokerOptions(running.Brokers)
 	if t.database, err = usage.Secret(a.Getenv, databaseName); err != nil {
