@@ -93,22 +93,26 @@ func fresh(t broker.Topic, partitions int32) error {
 }
 
 // bind repeats the binding while its outcome is unknown: the exact repetition is idempotent, so it reads what happened
-// under the same lock and completes what did not (S12).
+// under the same lock and completes what did not. Once an outcome is unknown only the database's word ends that: that it
+// could not be asked says nothing (S12).
 func bind(ctx context.Context, ns Binder, out manifest.Output) error {
+	unknown := false
 	for attempt := 0; ; attempt++ {
 		err := ns.Bind(ctx, out)
-		if !errors.Is(err, store.ErrCommitUnknown) {
-			return err
-		}
 		if errors.Is(err, store.ErrNotReplicated) {
 			return nil
 		}
-		if attempt == len(waits) {
-			return fmt.Errorf("%w; the same command, run again, finds out and completes it: %w", ErrUnresolved, err)
-		}
-		if err := sleep(ctx, waits[attempt]); err != nil {
+		unknown = unknown || errors.Is(err, store.ErrCommitUnknown)
+		if !unknown || err == nil || errors.Is(err, store.ErrBinding) || errors.Is(err, store.ErrBindRefused) {
 			return err
 		}
+		if attempt < len(waits) {
+			if e := sleep(ctx, waits[attempt]); e == nil {
+				continue
+			}
+		}
+		return fmt.Errorf("%w; the same command, run again, says whether it is bound; if not, this topic stays unbound and another name is needed: %w",
+			ErrUnresolved, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package provision_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -183,6 +184,50 @@ func TestSC41BindingReplyLost(t *testing.T) {
 	if err != nil || m.Output == nil {
 		t.Errorf("run again: %v", err)
 	}
+}
+
+// silent commits the first binding, loses the reply and is away from then on.
+type silent struct {
+	*memory.Namespace
+	binds int
+}
+
+func (s *silent) Bind(ctx context.Context, o manifest.Output) error {
+	if s.binds++; s.binds > 1 {
+		return fmt.Errorf("dial: %w", store.ErrUnavailable)
+	}
+	return errors.Join(store.ErrCommitUnknown, s.Namespace.Bind(ctx, o))
+}
+
+// SC41, S12: a database that is away after a lost reply leaves the outcome unresolved; it is no failure of the binding.
+func TestSC41BindingReplyLostAndDatabaseAway(t *testing.T) {
+	t.Parallel()
+	w := unbound(t)
+	ns := &silent{Namespace: w.NS}
+	_, err := provision.CreateOutput(t.Context(), w.Admin, ns, w.Source, provision.Output{Topic: "out", Replication: 1})
+	if !errors.Is(err, provision.ErrUnresolved) || ns.binds != 3 {
+		t.Errorf("%d attempts: %v", ns.binds, err)
+	}
+	if b, err := w.NS.Binding(t.Context()); b == nil || err != nil {
+		t.Errorf("binding: %+v %v", b, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w = unbound(t)
+	_, err = provision.CreateOutput(ctx, w.Admin, &stopped{silent{Namespace: w.NS}, cancel}, w.Source, provision.Output{Topic: "out", Replication: 1})
+	if !errors.Is(err, provision.ErrUnresolved) {
+		t.Errorf("stopped after a lost reply: %v", err)
+	}
+}
+
+// stopped ends the command when the reply is lost.
+type stopped struct {
+	silent
+	cancel context.CancelFunc
+}
+
+func (s *stopped) Bind(ctx context.Context, o manifest.Output) error {
+	defer s.cancel()
+	return s.silent.Bind(ctx, o)
 }
 
 func TestSC41CreateOutputIsIdempotentAndBindsOnce(t *testing.T) {
