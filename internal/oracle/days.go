@@ -19,26 +19,28 @@ type counts struct {
 	opening, closing tallies
 }
 
-// tallies are the different quantities that the counts of one moment state.
-type tallies []tally
-
-type tally struct {
-	quantity ledger.Quantity
-	n        int
-}
+// tallies are the different quantities that the counts of one moment state, each with how many state it: a hostile source
+// can have them all differ.
+type tallies map[ledger.Quantity]int
 
 // change adds (by = 1) or takes away (by = -1) one count of quantity q.
 func (t *tallies) change(q ledger.Quantity, by int) {
-	for i := range *t {
-		if (*t)[i].quantity != q {
-			continue
-		}
-		if (*t)[i].n += by; (*t)[i].n == 0 {
-			*t = slices.Delete(*t, i, i+1)
-		}
-		return
+	if *t == nil {
+		*t = tallies{}
 	}
-	*t = append(*t, tally{quantity: q, n: by})
+	if (*t)[q] += by; (*t)[q] == 0 {
+		delete(*t, q)
+	}
+}
+
+// agreed returns the one quantity that is stated, and false where none is, or several.
+func (t tallies) agreed() (ledger.Quantity, bool) {
+	if len(t) == 1 {
+		for q := range t {
+			return q, true
+		}
+	}
+	return 0, false
 }
 
 // at returns the total of day d, making it where there is none. The days of k are in order.
@@ -88,11 +90,13 @@ func (t *total) disagree() bool {
 // close returns the exact close of a day that has a balance and no disagreeing counts, after the previous close (S5).
 func (t *total) close(previous amount) amount {
 	base := previous
-	if t.counts != nil && len(t.counts.opening) == 1 {
-		base = amountOf(int64(t.counts.opening[0].quantity))
-	}
-	if t.counts != nil && len(t.counts.closing) == 1 {
-		return amountOf(int64(t.counts.closing[0].quantity))
+	if t.counts != nil {
+		if q, ok := t.counts.closing.agreed(); ok {
+			return amountOf(int64(q))
+		}
+		if q, ok := t.counts.opening.agreed(); ok {
+			base = amountOf(int64(q))
+		}
 	}
 	return base.plus(t.moved)
 }
