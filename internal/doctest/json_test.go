@@ -3,7 +3,6 @@ package doctest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -152,12 +151,12 @@ func compareMembers(t *testing.T, heading string, seen members) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if !listed[name] {
-			t.Error(fmt.Sprintf("%s, %s: %s is written and not in the table", jsonReference, heading, name))
+			t.Errorf("%s, %s: %s is written and not in the table", jsonReference, heading, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		if !seen[name] {
-			t.Error(fmt.Sprintf("%s, %s: %s is in the table and not written", jsonReference, heading, name))
+			t.Errorf("%s, %s: %s is in the table and not written", jsonReference, heading, name)
 		}
 	}
 }
