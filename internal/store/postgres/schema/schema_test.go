@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -228,4 +229,19 @@ func tables(t *testing.T, conn *pgx.Conn) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// A released migration never changes: a new one goes to the end of testdata/checksums.txt.
+func TestReleasedMigrationsAreAsTheyWere(t *testing.T) {
+	pinned, err := os.ReadFile("testdata/checksums.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now strings.Builder
+	for _, m := range migrations() {
+		fmt.Fprintf(&now, "%x  %04d_%s.sql\n", m.checksum, m.version, m.name)
+	}
+	if d := cmp.Diff(string(pinned), now.String()); d != "" {
+		t.Errorf("migrations (-pinned +now):\n%s", d)
+	}
 }
