@@ -113,7 +113,7 @@ func (a *app) tellDemo(ctx context.Context, o *demoOptions) (err error) {
 	d.intro(stack)
 	result, err := d.tell(running, data)
 	if err == nil {
-		d.outro(result)
+		d.outro(result, o.once && !stack.Attached())
 		if o.json {
 			err = demoJSON(a.Stdout, result, stack.Endpoints())
 		}
@@ -238,14 +238,20 @@ func (d *demo) intro(stack *embedded.Stack) {
 	d.say("")
 }
 
-// outro prints the verification and what to try next.
-func (d *demo) outro(r *showcase.Result) {
+// outro prints the verification and what to try next; where the stack stops now, that is what keeps one running.
+func (d *demo) outro(r *showcase.Result, stops bool) {
 	mark := "✓"
 	if r.Report.Status != verify.Pass {
 		mark = "✗"
 	}
 	d.say(fmt.Sprintf("%s verify %s", mark, report.Headline(r.Report)))
 	d.say("")
+	if stops {
+		d.say("Try   " + d.command("demo"))
+		d.say("      " + d.command("demo retail"))
+		d.say("")
+		return
+	}
 	d.say("Try   " + d.command("view show"))
 	d.say("      " + d.command("verify -deep"))
 	d.say("      " + d.command("demo retail"))

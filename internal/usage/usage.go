@@ -21,7 +21,7 @@ func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format
 
 // Group returns the parent of nested names, about which about says something; alone it says what to type.
 func Group(name, about string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: about, RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: name, Short: about, DisableFlagsInUseLine: true, RunE: func(cmd *cobra.Command, args []string) error {
 		var known []string
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
