@@ -6,7 +6,7 @@
 // Does not own: what a record means (wire), where a frontier is kept (store), who decides (worker, delivery, verify).
 //
 // Fails with: ErrUnavailable (nothing was sent, or only a read), ErrUnknownOutcome, ErrRefused, ErrNoTopic,
-// ErrTopicExists, ErrSession, ErrClosed; *IdentityError and *RangeError, which are integrity stops.
+// ErrTopicExists, ErrSession, ErrUnreadable, ErrClosed; *IdentityError and *RangeError, which are integrity stops.
 //
 // Invariants, each with its reason:
 //   - No offset is ever reset: a position that the log does not hold is a *RangeError. The client's own default goes

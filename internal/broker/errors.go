@@ -26,6 +26,9 @@ var (
 	ErrTopicExists = errors.New("topic exists")
 	// ErrSession: the group could not be joined or kept; the client goes on trying. The caller polls again.
 	ErrSession = errors.New("group session failed")
+	// ErrUnreadable: a batch is too large when decompressed. The client reads nothing more of that partition, which no
+	// waiting changes; other partitions go on.
+	ErrUnreadable = errors.New("batch too large to read")
 	// ErrClosed: the client was closed by its owner.
 	ErrClosed = errors.New("broker client closed")
 )

@@ -77,6 +77,7 @@ func fetched(p *kgo.FetchPartition, topic string, at positions) (Fetched, error)
 func fetchError(ctx context.Context, topic, want string, p *kgo.FetchPartition, at positions) error {
 	var session *kgo.ErrGroupSession
 	var loss *kgo.ErrDataLoss
+	var bomb *kgo.ErrDecompressTooLarge
 	err := p.Err
 	outside := func(cause string) error {
 		partition := ledger.Partition(p.Partition)
@@ -93,6 +94,9 @@ func fetchError(ctx context.Context, topic, want string, p *kgo.FetchPartition, 
 		return outside("offset out of range")
 	case errors.As(err, &loss):
 		return outside(loss.Error())
+	case errors.As(err, &bomb):
+		return fmt.Errorf("%w: topic %s partition %d offsets %d..%d, over %d bytes when decompressed", ErrUnreadable,
+			topic, p.Partition, bomb.Offset, bomb.NextOffset-1, maxBatchMemory)
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
 		return &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: "another one: the broker no longer knows this id"}
 	case errors.As(err, &session) && !refused(err):

@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,6 +77,9 @@ func TestFetchErrors(t *testing.T) {
 	}{
 		{kerr.OffsetOutOfRange, func(err error) bool { return errors.As(err, &outside) }},
 		{&kgo.ErrDataLoss{Topic: "src"}, func(err error) bool { return errors.As(err, &outside) }},
+		{fmt.Errorf("unable to decompress batch: %w", &kgo.ErrDecompressTooLarge{Topic: "src", Offset: 3, NextOffset: 5}), func(err error) bool {
+			return errors.Is(err, ErrUnreadable) && strings.Contains(err.Error(), "partition 0 offsets 3..4") && !errors.Is(err, ErrUnavailable)
+		}},
 		{kerr.UnknownTopicID, func(err error) bool { return errors.As(err, &identity) }},
 		{kgo.ErrClientClosed, func(err error) bool { return errors.Is(err, ErrClosed) }},
 		{&kgo.ErrGroupSession{Err: errors.New("dial tcp: refused")}, func(err error) bool { return errors.Is(err, ErrSession) }},

@@ -38,6 +38,7 @@ func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ready.set("group", nil)
+	l.ready.set("records", nil)
 	if l.closed {
 		return
 	}

@@ -139,8 +139,11 @@ func (r *runner) poll() error {
 			return err
 		}
 		service := "broker" // the next look clears it
-		if errors.Is(err, broker.ErrSession) {
+		switch {
+		case errors.Is(err, broker.ErrSession):
 			service = "group" // the next assignment does
+		case errors.Is(err, broker.ErrUnreadable):
+			service = "records" // so does this: the partition stands still until an operator has looked
 		}
 		r.ready.set(service, err)
 		r.log.Warn("poll failed, trying again", "namespace", r.cfg.Namespace, "error", err)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,4 +99,53 @@ func TestS12ClaimOutOfBudget(t *testing.T) {
 	if !errors.Is(err, ErrRetries) || !strings.Contains(err.Error(), "budget") || s.store.claims != 0 {
 		t.Fatalf("error %v after %d claims", err, s.store.claims)
 	}
+}
+
+// bombed is a source whose first poll says that a batch cannot be read.
+type bombed struct{ empty }
+
+func (b *bombed) Poll(ctx context.Context) ([]broker.Fetched, error) {
+	fetched, err := b.empty.Poll(ctx)
+	if err == nil {
+		err = fmt.Errorf("%w: topic src partition 0 offsets 3..4", broker.ErrUnreadable)
+	}
+	return fetched, err
+}
+
+// S3: a batch that is too large to read holds its partition back for as long as it is assigned, and the worker says so
+// although the topic's looks succeed; it does not end, so that other partitions go on.
+func TestS3UnreadableBatchIsToldAndEndsNothing(t *testing.T) {
+	s := newStage(t, 1, false)
+	ctx, cancel := context.WithCancel(s.ctx())
+	o := s.options(s.store)
+	told := make(chan string, 100)
+	o.Ready = func(_ bool, why string) { told <- why }
+	r := newRunner(ctx, &o)
+	b := &bombed{empty{polled: make(chan struct{})}}
+	r.join(b)
+	r.life.Assigned(ctx, nil)
+	ended := make(chan error, 1)
+	go func() { ended <- r.poll() }()
+	for why := ""; !strings.Contains(why, "records: batch too large"); {
+		select {
+		case why = <-told:
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing was said")
+		}
+	}
+	r.wg.Go(r.watch)
+	time.Sleep(lookEvery + lookEvery/2)
+	if !strings.Contains(r.ready.reason(), "records:") {
+		t.Errorf("not ready because of %q after a look", r.ready.reason())
+	}
+	r.life.Assigned(ctx, nil)
+	if why := r.ready.reason(); why != "" {
+		t.Errorf("not ready because of %q after another assignment", why)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("the role ended with %v", err)
+	}
+	r.cancel()
+	r.wg.Wait()
 }
