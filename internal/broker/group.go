@@ -27,6 +27,23 @@ type Member interface {
 	Lost(ctx context.Context, partitions []ledger.Partition)
 }
 
+// GroupProtocol is how a group shares out its partitions. Members of one group need the same one.
+type GroupProtocol string
+
+// The group protocols.
+const (
+	// Eager gives every partition up at each rebalance and assigns ranges anew.
+	Eager GroupProtocol = "eager"
+	// Cooperative gives up only partitions that move.
+	Cooperative GroupProtocol = "cooperative"
+	// Consumer lets the broker assign (KIP-848, Apache Kafka 4.0 or newer). The broker's session timeout and heartbeat
+	// apply. A broker without it is joined eagerly.
+	Consumer GroupProtocol = "consumer"
+)
+
+// GroupProtocols lists them, the default first.
+func GroupProtocols() []GroupProtocol { return []GroupProtocol{Eager, Cooperative, Consumer} }
+
 // GroupOptions say which group to join and as what. Zero durations mean this package's limits.
 type GroupOptions struct {
 	Member           Member
@@ -37,8 +54,8 @@ type GroupOptions struct {
 	SessionTimeout   time.Duration
 	Heartbeat        time.Duration
 	RebalanceTimeout time.Duration
-	// Cooperative uses incremental rebalances instead of the eager range balancer.
-	Cooperative bool
+	// Protocol is Eager unless given.
+	Protocol GroupProtocol
 }
 
 // Group is a member of the consumer group of one topic. It commits no offsets: positions come from its Member. Poll,
@@ -59,13 +76,13 @@ func NewGroup(o GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	g := &Group{member: o.Member, topic: o.Topic, incarnation: o.Incarnation, at: positions{}}
-	var balancer kgo.GroupBalancer = kgo.RangeBalancer()
-	if o.Cooperative {
-		balancer = kgo.CooperativeStickyBalancer()
+	protocol, err := o.Protocol.options()
+	if err != nil {
+		return nil, err
 	}
-	opts := append(base, o.Options.consuming()...)
+	opts := append(append(base, o.Options.consuming()...), protocol...)
 	opts = append(opts,
-		kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.Balancers(balancer),
+		kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic),
 		kgo.SessionTimeout(or(o.SessionTimeout, SessionTimeout)),
 		kgo.HeartbeatInterval(or(o.Heartbeat, Heartbeat)),
 		kgo.RebalanceTimeout(or(o.RebalanceTimeout, RebalanceTimeout)),
@@ -77,6 +94,19 @@ func NewGroup(o GroupOptions) (*Group, error) {
 		return nil, fmt.Errorf("open group %s: %w", o.Group, err)
 	}
 	return g, nil
+}
+
+// options returns what the client needs for a protocol.
+func (p GroupProtocol) options() ([]kgo.Opt, error) {
+	switch p {
+	case Eager, "":
+		return []kgo.Opt{kgo.Balancers(kgo.RangeBalancer())}, nil
+	case Cooperative:
+		return []kgo.Opt{kgo.Balancers(kgo.CooperativeStickyBalancer())}, nil
+	case Consumer:
+		return []kgo.Opt{kgo.Balancers(kgo.RangeBalancer()), kgo.ServerSideBalancer()}, nil
+	}
+	return nil, fmt.Errorf("open group: unknown group protocol %q", string(p))
 }
 
 func (g *Group) assigned(ctx context.Context, _ *kgo.Client, m map[string][]int32) {

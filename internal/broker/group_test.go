@@ -68,7 +68,12 @@ func (r *recorder) owns() int {
 
 func joinGroup(t *testing.T, o Options, topic Topic, m Member) *Group {
 	t.Helper()
-	g, err := NewGroup(GroupOptions{Member: m, Group: "amends." + topic.Name + ".source", Topic: topic.Name, Incarnation: topic.Incarnation, Options: o, Heartbeat: 200 * time.Millisecond})
+	return joinBy(t, o, topic, m, "")
+}
+
+func joinBy(t *testing.T, o Options, topic Topic, m Member, protocol GroupProtocol) *Group {
+	t.Helper()
+	g, err := NewGroup(GroupOptions{Member: m, Protocol: protocol, Group: "amends." + topic.Name + ".source", Topic: topic.Name, Incarnation: topic.Incarnation, Options: o, Heartbeat: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,15 +156,28 @@ func checkGroupHold(t *testing.T, o Options, name string) {
 }
 
 // A second member takes over half of the partitions; the first is told before, and no poll is in progress then.
-func TestGroupRebalances(t *testing.T) { each(t, checkGroupRebalances) }
+func TestGroupRebalances(t *testing.T) {
+	for _, protocol := range GroupProtocols() {
+		t.Run(string(protocol), func(t *testing.T) {
+			each(t, func(t *testing.T, o Options, name string) { checkGroupRebalances(t, o, name, protocol) })
+		})
+	}
+}
 
-func checkGroupRebalances(t *testing.T, o Options, name string) {
+func TestGroupOfAnUnknownProtocolIsRefused(t *testing.T) {
+	_, o := cluster(t)
+	if _, err := NewGroup(GroupOptions{Member: newRecorder(), Group: "g", Topic: "t", Options: o, Protocol: "lazy"}); err == nil {
+		t.Fatal("joined by an unknown protocol")
+	}
+}
+
+func checkGroupRebalances(t *testing.T, o Options, name string, protocol GroupProtocol) {
 	topic := create(t, openAdmin(t, o), name, 2)
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 	var wg sync.WaitGroup
 	start := func(m *recorder) {
-		g := joinGroup(t, o, topic, m)
+		g := joinBy(t, o, topic, m, protocol)
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				_, err := g.Poll(ctx)

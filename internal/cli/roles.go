@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/broker"
 	"amends/internal/provision"
 	"amends/internal/roles"
 	"amends/internal/store"
@@ -22,6 +23,7 @@ import (
 // roleFlags are those of run and of the bare form.
 type roleFlags struct {
 	roles     []string
+	protocol  string
 	workers   int
 	maxWait   time.Duration
 	noStandby bool
@@ -33,6 +35,7 @@ func (a *app) roleFlags(cmd *cobra.Command, r *roleFlags, otherwise []string) {
 	f := cmd.Flags()
 	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, with commas")
 	f.IntVar(&r.workers, "workers", 1, "`members` of the source group in this process, 1 or more")
+	f.StringVar(&r.protocol, "group-protocol", string(broker.Eager), "`protocol` of the source group, the same for all members: eager, cooperative, or consumer (Kafka 4.0 or newer)")
 	f.BoolVar(&r.noStandby, "no-standby", false, "end with code 10 instead of waiting while another process relays or views")
 	f.DurationVar(&r.maxWait, "max-wait", 0, "give up the start after this `time` when a service is away (0: wait without limit)")
 }
@@ -82,6 +85,9 @@ func (r *roleFlags) selected(cmd *cobra.Command) ([]roles.Role, error) {
 	if r.workers < 1 || r.maxWait < 0 || len(r.roles) == 0 {
 		return nil, usage.Errorf("%s: -role names roles, -workers is 1 or more, -max-wait 0 or more", cmd.CommandPath())
 	}
+	if !slices.Contains(broker.GroupProtocols(), broker.GroupProtocol(r.protocol)) {
+		return nil, usage.Errorf("unknown group protocol %q; the protocols are eager, cooperative and consumer", r.protocol)
+	}
 	var out []roles.Role
 	for _, name := range r.roles {
 		role := roles.Role(strings.TrimSpace(name))
@@ -118,7 +124,8 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	log.Info("roles start", "namespace", t.manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.broker.Brokers, ","), "pid", os.Getpid())
 	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.manifest, Namespace: s.namespace, Topics: s.admin, Broker: t.broker, Server: s.db.Server,
-		Holder: holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby})
+		Holder: holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby,
+		GroupProtocol: broker.GroupProtocol(r.protocol)})
 	switch {
 	case err == nil:
 		log.Info("roles stopped", "namespace", t.manifest.Config.Namespace)

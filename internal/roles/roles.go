@@ -51,8 +51,8 @@ type Options struct {
 	Roles     []Role
 	Workers   int // source members in this process, 0 for one
 	NoStandby bool
-	// Cooperative rebalances incrementally instead of by the eager range balancer.
-	Cooperative bool
+	// GroupProtocol is how source members share partitions out, broker.Eager unless given.
+	GroupProtocol broker.GroupProtocol
 }
 
 // Run runs the roles until ctx ends, which drains them and is no error, or until one of them ends: then the others are
@@ -103,7 +103,7 @@ func (o *Options) worker(wake *delivery.Signal) func(context.Context) error {
 		Store: notifying{Store: o.Namespace, wake: wake}, Topics: o.Topics, Manifest: m, Log: o.Logger, Ready: o.Ready,
 		Join: func(member broker.Member) (worker.Source, error) {
 			return broker.NewGroup(broker.GroupOptions{Member: member, Group: worker.GroupID(m.Config.Namespace), Topic: m.SourceTopic,
-				Incarnation: m.Config.SourceIncarnation, Options: o.Broker, Cooperative: o.Cooperative})
+				Incarnation: m.Config.SourceIncarnation, Options: o.Broker, Protocol: o.GroupProtocol})
 		},
 	}
 	return func(ctx context.Context) error { return worker.Run(ctx, options) }

@@ -23,16 +23,16 @@ import (
 
 // stage is a source topic, a namespace over it and the workers of a test.
 type stage struct {
-	t       *testing.T
-	cluster *kfake.Cluster // nil on other brokers
-	opts    broker.Options
-	name    string // of the topic, and of the namespace
-	moving  bool   // rebalance cooperatively
-	admin   *broker.Admin
-	topic   broker.Topic
-	cfg     *manifest.Config
-	store   *faulty
-	reader  storeReader
+	t        *testing.T
+	cluster  *kfake.Cluster // nil on other brokers
+	opts     broker.Options
+	name     string // of the topic, and of the namespace
+	protocol broker.GroupProtocol
+	admin    *broker.Admin
+	topic    broker.Topic
+	cfg      *manifest.Config
+	store    *faulty
+	reader   storeReader
 }
 
 const widget = "widget"
@@ -92,7 +92,7 @@ func (s *stage) options(st Store) Options {
 	return Options{Store: st, Topics: s.admin, Manifest: &manifest.Manifest{Config: s.cfg, SourceTopic: s.name},
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Join: func(m broker.Member) (Source, error) {
-			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: s.name, Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond, Cooperative: s.moving})
+			return broker.NewGroup(broker.GroupOptions{Member: m, Group: GroupID(s.cfg.Namespace), Topic: s.name, Incarnation: s.topic.Incarnation, Options: s.opts, Heartbeat: 100 * time.Millisecond, Protocol: s.protocol})
 		}}
 }
 
@@ -295,13 +295,14 @@ func (s *stage) transaction(commit bool, values ...string) {
 
 // SC22 without kills: workers come and go while records stream; the end is that of an undisturbed run.
 func TestSC22RebalancesWhileRecordsStream(t *testing.T) {
-	t.Run("eager", func(t *testing.T) { rebalances(t, false) })
-	t.Run("cooperative", func(t *testing.T) { rebalances(t, true) })
+	for _, protocol := range broker.GroupProtocols() {
+		t.Run(string(protocol), func(t *testing.T) { rebalances(t, protocol) })
+	}
 }
 
-func rebalances(t *testing.T, cooperative bool) {
+func rebalances(t *testing.T, protocol broker.GroupProtocol) {
 	s := newStage(t, 4, true)
-	s.moving = cooperative
+	s.protocol = protocol
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
