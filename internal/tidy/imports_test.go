@@ -80,6 +80,7 @@ var table = map[string]rule{
 
 	// helpers of tests, in no binary
 	"absent":          {},
+	"acceptance":      {},
 	"scratch":         {},
 	"tidy":            {},
 	"doctest":         {},
