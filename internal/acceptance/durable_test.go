@@ -336,10 +336,16 @@ func TestSC36PopulatedDatabasesAreUpgraded(t *testing.T) {
 				t.Cleanup(func() { _, _ = s.admin.DeleteTopic(context.Background(), old.output) })
 				old.bind()
 			}
+			// Each of them goes on with a record of its own. The output topic is that of all from version 2 on: a later one finds
+			// in it what an earlier one published, which is the same bytes.
+			old.load(widget(fmt.Sprint("U-", n), 1, "receipt", int64(n), 2))
 			role := old.roles()
 			v := old.verify(0)
-			if v.Boundary[0].SourceEnd != 6 || v.Boundary[1].SourceEnd != 1 || v.Rejected != 2 {
+			if v.Boundary[0].SourceEnd != int64(6+n) || v.Boundary[1].SourceEnd != 1 || v.Rejected != 2 {
 				t.Errorf("%+v", v)
+			}
+			if got := old.one("SELECT close FROM amends.view_rows WHERE kind = 1 AND day = '2026-01-02'"); got != fmt.Sprint(50+n*(n+1)/2) {
+				t.Errorf("close %s", got)
 			}
 			role.stop()
 		})

@@ -3,7 +3,9 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -166,6 +168,7 @@ func TestScriptsOnTheWholePath(t *testing.T) {
 	}
 	coordinates := strings.Split(strings.TrimSpace(s.load(values...)), "\n")
 	s.verify(0) // every script ends READY
+	s.viewIsTheFold(t)
 	happened := s.happened(t)
 	for _, c := range scripts {
 		var got []string
@@ -181,6 +184,33 @@ func TestScriptsOnTheWholePath(t *testing.T) {
 				t.Errorf("(-by hand +whole path):\n%s", d)
 			}
 		})
+	}
+}
+
+// viewIsTheFold compares what view show says with a fold of the output topic: the last envelope of each output (I10).
+func (s *space) viewIsTheFold(t *testing.T) {
+	t.Helper()
+	last := map[string]string{}
+	for p := range int32(2) {
+		for _, text := range s.published(p) {
+			var m message
+			if err := json.Unmarshal([]byte(text), &m); err != nil {
+				t.Fatal(err)
+			}
+			last[fmt.Sprintf("%q", m.Output)] = text
+		}
+	}
+	var shown struct{ Envelopes []json.RawMessage }
+	if err := json.Unmarshal([]byte(s.run("amendsctl view-show -manifest pipeline.json -o json")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range shown.Envelopes {
+		got = append(got, string(e))
+	}
+	slices.Sort(got)
+	if d := cmp.Diff(slices.Sorted(maps.Values(last)), got); d != "" {
+		t.Errorf("I10 (-fold of the topic +view):\n%s", d)
 	}
 }
 
