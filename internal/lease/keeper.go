@@ -60,8 +60,9 @@ type Keeper struct {
 }
 
 type holding struct {
-	lease store.Lease
-	lose  context.CancelCauseFunc
+	lease  store.Lease
+	server *store.Server // when the lease was taken, nil if not known
+	lose   context.CancelCauseFunc
 }
 
 // New returns a Keeper. holder names this process for ever: no other process may use it.
@@ -89,27 +90,33 @@ func (k *Keeper) Hold(ctx context.Context, role store.Role, p ledger.Partition, 
 		if err != nil {
 			return err
 		}
-		server, known := k.server(ctx)
-		err = k.run(ctx, l, work)
+		server := k.server(ctx)
+		err = k.run(ctx, l, server, work)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		// After a promotion any stored position may be another than the work knew: it begins again, once a promotion.
-		now, still := k.server(ctx)
-		if !errors.Is(err, store.ErrServerChanged) && (!known || !still || now == server) {
+		if !errors.Is(err, store.ErrServerChanged) && !changed(server, k.server(ctx)) {
 			return err
 		}
 		k.opts.Logger.Warn("the database server is another one: taking the lease again", "role", role, "partition", p, "cause", err)
 	}
 }
 
-func (k *Keeper) server(ctx context.Context) (store.Server, bool) {
+// server asks which server there is now; nil if that cannot be told.
+func (k *Keeper) server(ctx context.Context) *store.Server {
 	if k.opts.Server == nil {
-		return store.Server{}, false
+		return nil
 	}
 	s, err := k.opts.Server(ctx)
-	return s, err == nil
+	if err != nil {
+		return nil
+	}
+	return &s
 }
+
+// changed reports whether both servers are known and not the same.
+func changed(was, is *store.Server) bool { return was != nil && is != nil && *was != *is }
 
 // acquire tries until it has the lease. A lost reply needs no look: the next attempt installs a new nonce (S12).
 func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partition) (store.Lease, error) {
@@ -158,10 +165,10 @@ func transient(err error) bool {
 }
 
 // run renews l while work runs under it, and gives it up after.
-func (k *Keeper) run(ctx context.Context, l store.Lease, work func(context.Context, store.Lease) error) error {
+func (k *Keeper) run(ctx context.Context, l store.Lease, server *store.Server, work func(context.Context, store.Lease) error) error {
 	inner, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	h := &holding{lease: l, lose: lose}
+	h := &holding{lease: l, server: server, lose: lose}
 	k.add(h)
 	err := work(inner, l)
 	k.remove(h)
@@ -231,6 +238,20 @@ func (k *Keeper) renew(ctx context.Context) {
 				k.opts.Logger.Warn("lease lost", "role", l.Role, "partition", l.Partition, "term", l.Term)
 				h.lose(fmt.Errorf("the %s lease of partition %d, term %d: %w", l.Role, l.Partition, l.Term, store.ErrFence))
 			}
+		}
+		k.compare(ctx, byTerm)
+	}
+}
+
+// compare ends the work that began on another server than there is now: a promotion may have lost what it did, which work
+// with nothing to do would not notice. The lease is taken again.
+func (k *Keeper) compare(ctx context.Context, held map[store.Lease]*holding) {
+	op, cancel := context.WithTimeout(ctx, k.opts.TTL)
+	defer cancel()
+	now := k.server(op)
+	for l, h := range held {
+		if changed(h.server, now) {
+			h.lose(fmt.Errorf("the %s lease of partition %d, term %d: %w", l.Role, l.Partition, l.Term, store.ErrServerChanged))
 		}
 	}
 }

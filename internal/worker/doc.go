@@ -41,6 +41,8 @@
 //     sent.
 //   - The cached states are those of the position that the last acknowledged commit left; any other outcome drops them.
 //   - A commit needs a look at the topic's identity that began less than two seconds ago.
+//   - A partition with nothing to commit reads its row every five seconds, so that a failover which lost a committed tail
+//     is made good without waiting for the next record.
 //   - The assignment callback installs the epoch; the offset callback only reads it back. Nothing else claims but the
 //     partition's own steps after a promotion, and those are joined before Revoked returns.
 //   - Lock order: Lifecycle.mu, then inbox.mu, then identity.mu; no lock is held while the client is polled.

@@ -15,6 +15,7 @@ const (
 	SecondWait       = 200 * time.Millisecond
 	LookAge          = 2 * time.Second // no commit trusts an older look at the topic
 	lookEvery        = time.Second
+	idleLook         = 5 * time.Second // a partition without records reads its row this often
 	missingGrace     = 3 * time.Second // how long one broker of many may not know a topic yet
 	awayWait         = time.Second     // the longest pause while a service is away
 	StopGrace        = 5 * time.Second // running work after a revoke or a shutdown, before it is cancelled

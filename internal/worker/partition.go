@@ -28,8 +28,8 @@ const (
 	claiming
 )
 
-// Progress says what a step left to do: nothing before new records (Idle), nothing ever (Done), or the next step after
-// Wait, 0 for at once.
+// Progress says what a step left to do: nothing ever (Done), or the next step after Wait, 0 for at once; with Idle as soon
+// as there are new records, at the latest after Wait.
 type Progress struct {
 	Wait time.Duration
 	Idle bool
@@ -62,6 +62,7 @@ type Partition struct {
 	batch   ledger.Batch   // what is being committed
 	token   store.Token
 	began   time.Time // of the operation in progress; zero for none
+	known   time.Time // when the row was last known to be as this worker has it
 	at      engine.Position
 	next    ledger.Frontier // past records
 	last    error           // of the operation in progress
@@ -81,6 +82,7 @@ func newPartition(s *shared, id ledger.Partition, owned store.Owned, hold func(b
 // own starts over from the row as read: nothing cached, nothing decided.
 func (p *Partition) own(o store.Owned) {
 	p.token, p.at = o.Token, engine.Position{Frontier: o.Frontier, Sequence: o.Sequence}
+	p.known = p.clock()
 	p.drop()
 	p.records, p.batch, p.phase = nil, ledger.Batch{}, fetching
 }
@@ -126,18 +128,21 @@ func (p *Partition) Step(ctx context.Context) (Progress, error) {
 	case claiming:
 		return p.claim(op)
 	}
-	return p.fetch(), nil
+	return p.fetch(op)
 }
 
 // fetch takes the next records from the inbox and decodes them.
-func (p *Partition) fetch() Progress {
+func (p *Partition) fetch(ctx context.Context) (Progress, error) {
 	records, next, ok := p.in.take()
 	if !ok {
-		p.done()
-		return Progress{Idle: true}
+		if left := idleLook - p.clock().Sub(p.known); left > 0 {
+			p.done()
+			return Progress{Idle: true, Wait: left}, nil
+		}
+		return p.review(ctx)
 	}
 	if next <= p.at.Frontier {
-		return Progress{} // already below a frontier that moved further than this worker's last word
+		return Progress{}, nil // already below a frontier that moved further than this worker's last word
 	}
 	p.records, p.next = p.buffer[:0], next
 	for _, r := range records {
@@ -147,7 +152,7 @@ func (p *Partition) fetch() Progress {
 	}
 	p.buffer = p.records
 	p.phase = deciding
-	return Progress{}
+	return Progress{}, nil
 }
 
 // decide loads the states that the records need and turns them into a batch.
@@ -203,6 +208,7 @@ func (p *Partition) commit(ctx context.Context) (Progress, error) {
 // acknowledge moves on after a commit that is known to be durable.
 func (p *Partition) acknowledge(ctx context.Context) (Progress, error) {
 	p.at = engine.Position{Frontier: p.batch.Next, Sequence: p.batch.NextSequence}
+	p.known = p.clock()
 	p.records = p.records[len(p.batch.Decisions):]
 	p.batch = ledger.Batch{}
 	p.phase = fetching

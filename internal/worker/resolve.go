@@ -36,6 +36,26 @@ func (p *Partition) resolve(ctx context.Context) (Progress, error) {
 		owned.Frontier, owned.Sequence, p.batch.Expected, p.batch.FirstSequence, p.batch.Next, p.batch.NextSequence, ErrIntegrity)
 }
 
+// review reads the row of a partition that has had nothing to commit for a while: a promotion that lost a committed tail
+// would otherwise show at the next record only, and so would the loss of the ownership.
+func (p *Partition) review(ctx context.Context) (Progress, error) {
+	owned, err := p.store.Observe(ctx, p.id)
+	switch {
+	case err != nil:
+		return p.retry(fmt.Errorf("review partition %d: %w", p.id, err))
+	case owned.Token.Server != p.token.Server:
+		return p.retry(fmt.Errorf("review partition %d: %w", p.id, store.ErrServerChanged))
+	case owned.Token != p.token:
+		return Progress{}, fmt.Errorf("review partition %d: epoch %d is installed, not %d: %w", p.id, owned.Token.Epoch, p.token.Epoch, store.ErrFence)
+	case owned.Frontier != p.at.Frontier || owned.Sequence != p.at.Sequence:
+		return Progress{}, fmt.Errorf("review partition %d: frontier %d sequence %d, committed were %d, %d: %w", p.id,
+			owned.Frontier, owned.Sequence, p.at.Frontier, p.at.Sequence, ErrIntegrity)
+	}
+	p.known = p.clock()
+	p.done()
+	return Progress{Idle: true, Wait: idleLook}, nil
+}
+
 // unresolved handles a row that cannot be read: until the budget ends while the service is away, three times otherwise.
 func (p *Partition) unresolved(err error) (Progress, error) {
 	kind := classify(err)

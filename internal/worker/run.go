@@ -213,16 +213,15 @@ func (r *runner) steps(ctx context.Context, p *Partition) error {
 			return err
 		case progress.Done:
 			return nil
-		case progress.Idle:
-			select {
-			case <-p.in.wake:
-			case <-p.stopped:
-			case <-ctx.Done():
-			}
 		case progress.Wait > 0:
+			wake := p.in.wake
+			if !progress.Idle {
+				wake = nil
+			}
 			t := time.NewTimer(progress.Wait)
 			select {
 			case <-t.C:
+			case <-wake:
 			case <-p.stopped:
 			case <-ctx.Done():
 			}
