@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func TestVectorsThroughTheWholePath(t *testing.T) {
 			if diff := cmp.Diff(byPartition(t, filepath.Join(folder, "envelopes.tsv")), published(t, brokers, m)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(byPartition(t, filepath.Join(folder, "rejected.tsv")), quarantined(t, database, m)); diff != "" {
+			if diff := cmp.Diff(byPartition(t, filepath.Join(folder, "rejected.tsv")), quarantined(t, database, m, rawRecords(t, filepath.Join(folder, "raw.jsonl")))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -122,8 +123,32 @@ func published(t *testing.T, brokers []string, m *manifest.Manifest) string {
 	return b.String()
 }
 
-// quarantined writes what the journal rejected as the vectors do: partition, offset, code.
-func quarantined(t *testing.T, database string, m *manifest.Manifest) string {
+// rawRecord is a line of raw.jsonl; nil is absent.
+type rawRecord struct {
+	Key, Value []byte
+	Partition  ledger.Partition
+}
+
+// rawRecords reads a vector's records: those of a partition have offsets 0, 1, 2 …
+func rawRecords(t *testing.T, path string) map[ledger.Partition][]rawRecord {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[ledger.Partition][]rawRecord{}
+	for _, row := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
+		var r rawRecord
+		if err := json.Unmarshal([]byte(row), &r); err != nil {
+			t.Fatal(err)
+		}
+		out[r.Partition] = append(out[r.Partition], r)
+	}
+	return out
+}
+
+// quarantined writes what the journal rejected as the vectors do: partition, offset, code. The kept bytes must be the record's.
+func quarantined(t *testing.T, database string, m *manifest.Manifest, raw map[ledger.Partition][]rawRecord) string {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: database, AllowFsyncOff: true})
 	if err != nil {
@@ -140,6 +165,9 @@ func quarantined(t *testing.T, database string, m *manifest.Manifest) string {
 			err := x.Journal(t.Context(), p, func(d *ledger.Decision) error {
 				if d.Rejection != 0 {
 					fmt.Fprintf(&b, "%d\t%d\t%v\n", p, d.Offset, d.Rejection)
+					if r := raw[p][d.Offset]; d.Evidence == nil || !kept(d.Evidence.Key, r.Key, ledger.MaxKeyBytes) || !kept(d.Evidence.Value, r.Value, ledger.MaxValueBytes) {
+						t.Errorf("partition %d offset %d: the evidence is not the record's bytes", p, d.Offset)
+					}
 				}
 				return nil
 			})
@@ -153,4 +181,9 @@ func quarantined(t *testing.T, database string, m *manifest.Manifest) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// kept reports whether evidence holds a record's bytes, of more than the limit the first ones.
+func kept(evidence, bytes []byte, limit int) bool {
+	return (evidence == nil) == (bytes == nil) && string(evidence) == string(bytes[:min(len(bytes), limit)])
 }
