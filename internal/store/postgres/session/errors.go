@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"strings"
 
 	"github.com/jackc/pgerrcode"
@@ -15,10 +18,13 @@ import (
 type class int
 
 const (
-	definite    class = iota // the server answered: nothing of the transaction is durable
+	definite    class = iota // waiting would not mend it: what the server answered, or a fault on this side
 	unavailable              // the server is away or going away
 	cancelled                // the caller gave up
 )
+
+// lost are the errors of a connection that do not say so by their type.
+var lost = [...]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, context.DeadlineExceeded, os.ErrDeadlineExceeded}
 
 // classify says what an error means that came before COMMIT was sent. Nothing is durable in any class.
 func classify(err error) class {
@@ -34,12 +40,25 @@ func classify(err error) class {
 	if errors.Is(err, context.Canceled) {
 		return cancelled
 	}
-	for _, sentinel := range []error{store.ErrSchema, store.ErrNoSchema, errPooler, errUnsupported, errNotDurable} {
+	if disconnected(err) {
+		return unavailable
+	}
+	return definite // an error of this program or of what it read: waiting would not mend it
+}
+
+// disconnected reports whether an error is the connection's and not that of what went over it.
+func disconnected(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &connect) || errors.As(err, &network) {
+		return true
+	}
+	for _, sentinel := range lost {
 		if errors.Is(err, sentinel) {
-			return definite
+			return true
 		}
 	}
-	return unavailable
+	return false
 }
 
 // Before wraps an error that came before COMMIT was sent.

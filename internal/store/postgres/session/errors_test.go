@@ -3,21 +3,34 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"amends/internal/store"
 )
 
-func TestBeforeTellsWhatAnErrorMeans(t *testing.T) {
+// S12: only a service that is away is waited for.
+func TestS12BeforeTellsWhatAnErrorMeans(t *testing.T) {
 	server := func(code string) error { return &pgconn.PgError{Code: code, Severity: "ERROR", Message: "m"} }
 	for name, c := range map[string]struct {
 		err  error
 		want error // nil: none of package store
 	}{
 		"connection reset":        {io.ErrUnexpectedEOF, store.ErrUnavailable},
+		"reset by the peer":       {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, store.ErrUnavailable},
+		"cannot connect":          {&pgconn.ConnectError{Config: &pgconn.Config{}}, store.ErrUnavailable},
+		"connection closed":       {fmt.Errorf("exec: %w", pgconn.ErrConnClosed), store.ErrUnavailable},
+		"client deadline":         {os.ErrDeadlineExceeded, store.ErrUnavailable},
+		"a value does not scan":   {pgx.ScanArgError{ColumnIndex: 1, Err: errors.New("cannot scan")}, nil},
+		"no row where one is due": {pgx.ErrNoRows, nil},
+		"a fault of this program": {errors.New("7 answers to 8 statements"), nil},
 		"deadline":                {context.DeadlineExceeded, store.ErrUnavailable},
 		"admin shutdown":          {server("57P01"), store.ErrUnavailable},
 		"crash shutdown":          {server("57P02"), store.ErrUnavailable},
