@@ -22,8 +22,12 @@ func (n *Namespace) AcquireService(ctx context.Context, role store.Role, p ledge
 	l := store.Lease{Role: role, Holder: holder, Partition: p, Nonce: newNonce()}
 	verb := fmt.Sprintf("acquire %s of partition %d", role, p)
 	err := n.db.pool.Transact(ctx, verb, func(ctx context.Context, s *session.Session) error {
+		if err := n.leaseFree(ctx, s, "see_lease", role, p, holder); err != nil {
+			return err
+		}
+		// Only who may take it ends what is in its way: never the renewal of a lease in force.
 		defer n.db.endBlockers(ctx, s)()
-		if err := n.leaseFree(ctx, s, role, p, holder); err != nil {
+		if err := n.leaseFree(ctx, s, "lock_lease", role, p, holder); err != nil {
 			return err
 		}
 		term, err := n.installTerm(ctx, s, role, p, l.Nonce)
@@ -40,11 +44,11 @@ func (n *Namespace) AcquireService(ctx context.Context, role store.Role, p ledge
 	return l, nil
 }
 
-// leaseFree locks the lease row and says whether holder may take it.
-func (n *Namespace) leaseFree(ctx context.Context, s *session.Session, role store.Role, p ledger.Partition, holder string) error {
+// leaseFree reads the lease row by a statement that locks it or not, and says whether holder may take it.
+func (n *Namespace) leaseFree(ctx context.Context, s *session.Session, statement string, role store.Role, p ledger.Partition, holder string) error {
 	var other string
 	var live bool
-	err := s.QueryRow(ctx, []any{&other, &live}, "lock_lease", n.id, int32(p), string(role))
+	err := s.QueryRow(ctx, []any{&other, &live}, statement, n.id, int32(p), string(role))
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("not bound: %w", store.ErrBinding)

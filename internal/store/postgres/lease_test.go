@@ -1,0 +1,39 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"amends/internal/store"
+	"amends/internal/store/postgres"
+)
+
+// S9: a standby that only looks neither waits for the row of a lease in force nor ends the backend that holds it, such as
+// that of a slow renewal.
+func TestS9StandbyThatLooksEndsNoRenewal(t *testing.T) {
+	t.Parallel()
+	var ended atomic.Int32
+	n, url := openNamespace(t, func(o *postgres.Options) { o.Terminated = func(int32) { ended.Add(1) } })
+	ctx := context.Background()
+	if _, err := n.AcquireService(ctx, store.Relay, 0, "holder", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	renewal := connect(t, url)
+	execSQL(t, renewal, "BEGIN")
+	execSQL(t, renewal, "UPDATE amends.leases SET expires_at = clock_timestamp() + interval '1 minute' WHERE role = 'relay' AND partition = 0")
+	began := time.Now()
+	_, err := n.AcquireService(ctx, store.Relay, 0, "standby", time.Minute)
+	if !errors.Is(err, store.ErrServiceBusy) {
+		t.Errorf("got %v, want that it is held", err)
+	}
+	if took := time.Since(began); took >= postgres.BlockedAfter {
+		t.Errorf("looking took %v", took)
+	}
+	if ended.Load() != 0 {
+		t.Error("it ended a backend")
+	}
+	execSQL(t, renewal, "COMMIT")
+}
