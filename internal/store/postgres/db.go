@@ -29,9 +29,10 @@ type Options struct {
 	Terminated    func(pid int32)
 }
 
-// DB is a pool of connections to one database. Safe for concurrent use.
+// DB is a pool of connections to one database, and one more that renews leases. Safe for concurrent use.
 type DB struct {
 	pool    *session.Pool
+	leases  *session.Pool // the one connection that renews
 	options Options
 	buffers sync.Pool
 }
@@ -47,13 +48,21 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{pool: pool, options: o}
+	leases, err := pool.Beside(ctx, o.Application+" leases", 1)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	db := &DB{pool: pool, leases: leases, options: o}
 	db.buffers.New = func() any { return new(writeBuffers) }
 	return db, nil
 }
 
-// Close ends the pool once its connections are back.
-func (db *DB) Close() { db.pool.Close() }
+// Close ends the pools once their connections are back.
+func (db *DB) Close() {
+	db.leases.Close()
+	db.pool.Close()
+}
 
 // Server returns the identity of the server that a connection reaches now.
 func (db *DB) Server(ctx context.Context) (server store.Server, err error) {

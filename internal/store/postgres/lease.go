@@ -84,7 +84,7 @@ func (n *Namespace) installTerm(ctx context.Context, s *session.Session, role st
 }
 
 // RenewServices extends the leases that holder still has to ttl from now by the database's clock, in one statement, and
-// returns those that it no longer has.
+// returns those that it no longer has. It has a connection of its own: however busy the pool is, no lease expires for it.
 func (n *Namespace) RenewServices(ctx context.Context, holder string, leases []store.Lease, ttl time.Duration) ([]store.Lease, error) {
 	type place struct {
 		role store.Role
@@ -95,7 +95,7 @@ func (n *Namespace) RenewServices(ctx context.Context, holder string, leases []s
 		partitions[i], roles[i], terms[i] = int32(l.Partition), string(l.Role), l.Term
 	}
 	kept := map[place]bool{}
-	err := n.db.pool.Transact(ctx, "renew leases", func(ctx context.Context, s *session.Session) error {
+	err := n.db.leases.Transact(ctx, "renew leases", func(ctx context.Context, s *session.Session) error {
 		rows, err := s.Query(ctx, "renew_leases", n.id, store.PlainText(holder), partitions, roles, terms, ttl.Microseconds())
 		if err != nil {
 			return err

@@ -37,3 +37,26 @@ func TestS9StandbyThatLooksEndsNoRenewal(t *testing.T) {
 	}
 	execSQL(t, renewal, "COMMIT")
 }
+
+// S9: renewing does not wait for a connection behind workers, relays, views and readers.
+func TestS9RenewalHasItsOwnConnection(t *testing.T) {
+	t.Parallel()
+	n, _ := openNamespace(t, func(o *postgres.Options) { o.MaxConns = 1 })
+	ctx := context.Background()
+	l, err := n.AcquireService(ctx, store.View, 1, "holder", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = n.Snapshot(ctx, func(store.Snapshot) error { // holds the pool's only connection
+		renewal, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		lost, err := n.RenewServices(renewal, "holder", []store.Lease{l}, time.Minute)
+		if len(lost) > 0 {
+			t.Errorf("lost %+v", lost)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -69,6 +69,19 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 	return p, nil
 }
 
+// Beside returns another pool of at most conns connections to the same server, for work that must not wait behind that of
+// the first. It connects when it is first used.
+func (p *Pool) Beside(ctx context.Context, application string, conns int32) (*Pool, error) {
+	config := p.pool.Config()
+	config.ConnConfig.RuntimeParams["application_name"] = application
+	config.MaxConns = conns
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	return &Pool{pool: pool, config: p.config}, nil
+}
+
 // Close ends the pool once its connections are back.
 func (p *Pool) Close() { p.pool.Close() }
 
