@@ -7,7 +7,7 @@ import (
 )
 
 // PartitionState is everything of one partition that a reader sees in one snapshot. Relay and View are nil before
-// the binding (S9). Rejected counts quarantined records.
+// the binding (S9). Rejected is how many records were rejected, as the measurements count them: kept, never counted again.
 type PartitionState struct {
 	Relay        *RelayPosition
 	View         *ViewPosition

@@ -172,7 +172,6 @@ type partition struct {
 	violations   []store.Violation
 	measurements store.Measurements
 	owned        store.Owned
-	rejected     int64
 }
 
 func newSpace(cfg *manifest.Config, topic string) *space {

@@ -30,7 +30,7 @@ type snapshot struct {
 func (n *Namespace) copy() *snapshot {
 	c := &snapshot{}
 	for p, s := range n.s.partitions {
-		state := store.PartitionState{Partition: ledger.Partition(p), Owned: n.owned(s), Rejected: s.rejected, Measurements: s.measurements.Clone()}
+		state := store.PartitionState{Partition: ledger.Partition(p), Owned: n.owned(s), Rejected: s.measurements.Total.Work.Rejected, Measurements: s.measurements.Clone()}
 		if s.relay != nil {
 			relay, view := *s.relay, *s.view
 			state.Relay, state.View = &relay, &view

@@ -154,9 +154,7 @@ func (s *partition) append(b *ledger.Batch) {
 		if d.NewKey {
 			s.keys[d.Assertion.Key] = d.KeyID
 		}
-		if d.Rejection != 0 {
-			s.rejected++
-		} else {
+		if d.Rejection == 0 {
 			s.byKey[d.KeyID] = append(s.byKey[d.KeyID], len(s.journal))
 		}
 		s.journal = append(s.journal, d)

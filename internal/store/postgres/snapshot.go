@@ -63,12 +63,13 @@ func (r *snapshot) partition(row pgx.CollectableRow) (store.PartitionState, erro
 	for _, field := range sampleFields(total) {
 		dst = append(dst, field)
 	}
-	dst = append(dst, &state.Measurements.Commits, &samples, &state.Rejected,
+	dst = append(dst, &state.Measurements.Commits, &samples,
 		&relayTerm, &relayNonce, &relaySequence, &relayOutput, &relaySource,
 		&viewTerm, &viewNonce, &viewOutput, &viewSequence, &viewCause, &stopped)
 	if err := row.Scan(dst...); err != nil {
 		return state, err
 	}
+	state.Rejected = total.Work.Rejected
 	copy(o.Token.Nonce[:], nonce)
 	o.Token.Server = r.s.Server()
 	if last[0] != nil {
@@ -114,9 +115,12 @@ func (r *snapshot) ViewRows(ctx context.Context, p ledger.Partition, fn func(sto
 }
 
 // Journal calls fn for every decision of a partition in offset order, with its evidence. fn may keep the decision.
+// ErrIntegrity at the end if the quarantine holds rows that no decision has.
 func (r *snapshot) Journal(ctx context.Context, p ledger.Partition, fn func(*ledger.Decision) error) error {
 	var reader decisionReader
-	return r.stream(ctx, fmt.Sprintf("read journal of partition %d", p), "read_journal", func(v [][]byte) error {
+	var rejected, quarantined int64
+	verb := fmt.Sprintf("read journal of partition %d", p)
+	err := r.stream(ctx, verb, "read_journal", func(v [][]byte) error {
 		d := new(ledger.Decision)
 		if err := reader.readKeyed(v, d); err != nil {
 			return err
@@ -124,8 +128,21 @@ func (r *snapshot) Journal(ctx context.Context, p ledger.Partition, fn func(*led
 		if err := readEvidence(v, d); err != nil {
 			return err
 		}
+		if d.Rejection != 0 {
+			rejected++
+		}
 		return fn(d)
 	}, session.Int32Param(r.n.id), session.Int32Param(int32(p)))
+	if err != nil {
+		return err
+	}
+	if err := r.s.QueryRow(ctx, []any{&quarantined}, "count_quarantine", r.n.id, int32(p)); err != nil {
+		return session.Before(verb, err)
+	}
+	if quarantined != rejected {
+		return fmt.Errorf("%s: %d quarantine rows for %d rejected records: %w", verb, quarantined, rejected, store.ErrIntegrity)
+	}
+	return nil
 }
 
 // Violations returns the stored protocol violations by partition.

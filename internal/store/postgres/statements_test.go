@@ -26,6 +26,9 @@ func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Release()
+	if made, err := s.Own(ctx, "create_view_stage"); err != nil || !made {
+		t.Fatalf("made %v, %v", made, err)
+	}
 	code := sources(t)
 	files, err := fs.Glob(sqlFiles, "sql/*.sql")
 	if err != nil {

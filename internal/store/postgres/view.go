@@ -192,6 +192,7 @@ type pageWriter struct {
 	page  *store.ViewPage
 	ids   map[ledger.StockKey]int64
 	fresh []ledger.StockKey // keys that the page stores first
+	stage bool              // rows that exist are replaced from the connection's own table
 }
 
 func (w *pageWriter) write(ctx context.Context, l store.Lease) error {
@@ -200,6 +201,9 @@ func (w *pageWriter) write(ctx context.Context, l store.Lease) error {
 		return err
 	}
 	if err := w.findKeys(ctx); err != nil {
+		return err
+	}
+	if err := w.chooseStage(ctx); err != nil {
 		return err
 	}
 	buffers := w.n.db.buffers.Get().(*writeBuffers)
@@ -226,7 +230,7 @@ func (w *pageWriter) write(ctx context.Context, l store.Lease) error {
 		return err
 	}
 	for _, r := range results {
-		if r.Name == "replace_view_rows" && r.Rows != int64(replaced) {
+		if (r.Name == "replace_view_rows" || r.Name == "replace_staged_rows") && r.Rows != int64(replaced) {
 			return fmt.Errorf("%d of %d rows have the expected version: %w", r.Rows, replaced, store.ErrProtocol)
 		}
 	}
@@ -286,6 +290,7 @@ func (w *pageWriter) sendRows(ctx context.Context, buffers *writeBuffers) (repla
 			replaced++
 			continue
 		}
+		c.Row(viewRowFields)
 		buffers.body = w.n.encodeViewRow(c, w.ids[change.Row.ID.Key], &change.Row, buffers.body)
 	}
 	if replaced < len(w.page.Changes) {
@@ -293,10 +298,14 @@ func (w *pageWriter) sendRows(ctx context.Context, buffers *writeBuffers) (repla
 			return 0, err
 		}
 	}
-	if replaced > 0 {
+	switch {
+	case replaced == 0:
+	case w.stage:
+		err = w.sendStage(ctx, buffers)
+	default:
 		w.sendReplacements(replaced)
 	}
-	return replaced, nil
+	return replaced, err
 }
 
 // sendReplacements queues the update of the rows that exist.

@@ -36,10 +36,12 @@ func has(r *store.ViewRow) (closed, alert bool) {
 	return alert || r.Present && r.ID.Kind == ledger.Balance, alert
 }
 
-// encodeViewRow writes a row in the order of copy_view_rows.
+// viewRowFields is how many fields encodeViewRow writes.
+const viewRowFields = 18
+
+// encodeViewRow writes the fields of a row in the order of copy_view_rows.
 func (n *Namespace) encodeViewRow(c *session.CopyStream, key int64, r *store.ViewRow, scratch []byte) []byte {
 	closed, alert := has(r)
-	c.Row(18)
 	c.Int64(key)
 	c.Int64(int64(r.Version))
 	c.Int64(int64(r.Sequence))

@@ -78,6 +78,12 @@ var measureCases = []testCase{
 		}
 		e.equal("commits", m.Commits, int64(store.MaxSamples+3))
 	}},
+	{"measure/I16 rejected records are counted by their commits, not by each reader", func(e *env) {
+		e.db.Forge(e, e.cfg.Namespace, Totals, 41)
+		o, b := e.claim(0), newBuilder(0)
+		e.ok(e.ns.Commit(e.ctx, o.Token, b.batch(b.rejected(ledger.Malformed, nil, nil))))
+		e.equal("rejected", e.states()[0].Rejected, int64(42))
+	}},
 	{"measure/SC42 totals saturate", func(e *env) {
 		e.db.Forge(e, e.cfg.Namespace, Totals, math.MaxInt64-1)
 		o, b := e.claim(0), newBuilder(0)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -195,6 +196,21 @@ func (s *Session) Server() store.Server { return s.server }
 
 // PID returns the process id of the backend.
 func (s *Session) PID() int32 { return int32(s.pg.PID()) }
+
+// Own runs the named statement once on this connection, to make what only the connection sees. It reports whether that
+// is there: a role that may make no temporary tables has none.
+func (s *Session) Own(ctx context.Context, name string) (bool, error) {
+	data := s.pg.CustomData()
+	if made, tried := data[name].(bool); tried {
+		return made, nil
+	}
+	err := s.Run(ctx, s.own.Statement(name))
+	if err != nil && code(err) != pgerrcode.InsufficientPrivilege {
+		return false, err
+	}
+	data[name] = err == nil
+	return err == nil, nil
+}
 
 // Run runs statements that take no values and whose rows do not matter.
 func (s *Session) Run(ctx context.Context, sql string) error {

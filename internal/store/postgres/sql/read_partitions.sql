@@ -3,7 +3,6 @@ SELECT p.partition, p.epoch, p.nonce, p.frontier, p.next_sequence,
        p.last_lock_ns, p.last_pre_commit_ns,
        p.total_records, p.total_accepted, p.total_rejected, p.total_rewind_days, p.total_refolded_days, p.total_changed, p.total_withdrawn,
        p.total_lock_ns, p.total_pre_commit_ns, p.commits, p.samples,
-       (SELECT count(*) FROM amends.quarantine AS q WHERE q.namespace_id = p.namespace_id AND q.partition = p.partition) AS rejected,
        r.term, r.nonce, r.next_sequence, r.output_offset, r.source_offset,
        v.term, v.nonce, v.output_offset, v.next_sequence, v.cause_offset, v.stopped
 FROM amends.partitions AS p

@@ -1,0 +1,1 @@
+COPY pg_temp.view_stage FROM STDIN (FORMAT binary)
