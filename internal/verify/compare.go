@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"amends/internal/ledger"
 	"amends/internal/oracle"
 	"amends/internal/store"
 )
 
-// compare takes one snapshot and compares everything in it with the oracle at its cuts.
+// compare takes one snapshot and compares everything in it with the oracle at its cuts. While the snapshot is open, no more
+// than maxTail source offsets are read.
 func (r *run) compare(budget context.Context) error {
+	var behind time.Time // since when a cut has been below what the oracle holds
 	for {
 		var cuts []store.PartitionState
 		err := r.Store.Snapshot(budget, func(s store.Snapshot) (err error) {
@@ -26,8 +29,22 @@ func (r *run) compare(budget context.Context) error {
 		})
 		switch {
 		case errors.Is(err, errTail):
-			// Read the tail outside the snapshot; the cuts only move forward.
+			behind = time.Time{} // read the tail outside the snapshot
 			if err := r.readToCuts(budget, cuts); err != nil {
+				return err
+			}
+		case errors.Is(err, errBehind):
+			if behind.IsZero() {
+				behind = time.Now()
+			}
+			if time.Since(behind) > patience && r.reached(cuts) {
+				behind = time.Time{}
+				r.startOver(cuts)
+				if err := r.readToCuts(budget, cuts); err != nil {
+					return err
+				}
+			}
+			if err := sleep(budget, lookEvery); err != nil {
 				return err
 			}
 		case errors.Is(err, store.ErrUnavailable):
@@ -52,12 +69,16 @@ func (r *run) compareSnapshot(budget context.Context, s store.Snapshot, states [
 	if stopped(states) {
 		return errStopped
 	}
-	if !r.reached(states) {
-		return errTail
-	}
 	var tail ledger.Frontier
 	for p := range states {
-		tail += max(cutOf(states[p])-r.prefix.parts[p].at, 0)
+		more := cutOf(states[p]) - r.prefix.parts[p].at
+		if more < 0 && states[p].View != nil {
+			return errBehind
+		}
+		tail += max(more, 0)
+	}
+	if !r.reached(states) {
+		return errBehind
 	}
 	if tail > maxTail {
 		return errTail
@@ -93,6 +114,12 @@ type comparison struct {
 }
 
 func (r *run) comparePartition(ctx context.Context, s store.Snapshot, p ledger.Partition, state store.PartitionState) error {
+	if missing := missingPosition(state); missing != "" {
+		r.report.add(Difference{What: Row, Partition: p, Offset: -1, Detail: missing})
+	}
+	if state.View == nil {
+		return nil // no cut, and nothing that its rows could be compared with
+	}
 	c := &comparison{run: r, p: p, oracle: r.prefix.parts[p].oracle, check: rowCheck{config: r.Manifest.Config, partition: p, view: state.View}}
 	expected, stop := iter.Pull(c.oracle.All())
 	defer stop()

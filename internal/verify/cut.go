@@ -16,6 +16,24 @@ var errStopped = errors.New("a partition is stopped")
 // errTail: the cut moved further past what the oracle holds than may be read while a snapshot is open.
 var errTail = errors.New("the cut moved on")
 
+// errBehind: the cut is below what the oracle holds, which cannot be taken back. A view that has applied everything is at
+// the partition's frontier; when it then lacks one output, its cut falls behind all the records without outputs before it.
+// It comes back with the view; after a failover that lost its tail, with the worker.
+var errBehind = errors.New("the cut moved back")
+
+// missingPosition names the position rows that a bound partition lacks, "" if it has both.
+func missingPosition(s store.PartitionState) string {
+	switch {
+	case s.View == nil && s.Relay == nil:
+		return "the rows of the relay's and the view's position are missing"
+	case s.View == nil:
+		return "the row of the view's position is missing"
+	case s.Relay == nil:
+		return "the row of the relay's position is missing"
+	}
+	return ""
+}
+
 // cutOf returns the cut of a partition: its frontier if the view has applied everything, else the source offset after
 // the cause of the last output applied, 0 if none (S10).
 func cutOf(s store.PartitionState) ledger.Frontier {
@@ -88,10 +106,11 @@ func (r *run) reach(budget context.Context) error {
 	}
 }
 
-// reached reports whether the cuts of all partitions are at or past their marks; a live run has none.
+// reached reports whether the cuts of all partitions are at or past their marks; a live run has none. Nothing is waited
+// for where a position row is missing.
 func (r *run) reached(states []store.PartitionState) bool {
 	for p, mark := range r.marks {
-		if cutOf(states[p]) < mark {
+		if cutOf(states[p]) < mark && states[p].View != nil {
 			return false
 		}
 	}
@@ -131,6 +150,16 @@ func (r *run) readStable(ctx context.Context) (bool, error) {
 	return done, nil
 }
 
+// startOver forgets what the oracle holds past the cuts of partitions, to read their source again.
+func (r *run) startOver(states []store.PartitionState) {
+	for p := range states {
+		if cutOf(states[p]) < r.prefix.parts[p].at {
+			r.prefix.reset(ledger.Partition(p))
+		}
+	}
+}
+
+// readToCuts reads every partition up to its cut, unless it is past it already.
 func (r *run) readToCuts(ctx context.Context, states []store.PartitionState) error {
 	for p := range states {
 		if err := r.prefix.extend(ctx, ledger.Partition(p), cutOf(states[p])); err != nil {

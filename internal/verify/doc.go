@@ -13,5 +13,7 @@
 //
 // Order of a quiesced run: identity, loader's guard, high watermarks, source prefix up to them, wait for a cut at or past
 // them, one snapshot, what the cut has beyond the watermarks, comparison, identity again. The oracle is extended, never
-// taken back, so the prefix is read once; only a cut that moved back (a failover that lost its tail) starts it over.
+// taken back, so the prefix is read once. A cut can move back: the view was at the partition's frontier, past records
+// without outputs, and then lacks the next output; or a failover lost a tail. It is waited for, and only where it stays
+// behind is the source read again from the start, with no snapshot open.
 package verify

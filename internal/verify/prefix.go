@@ -24,7 +24,7 @@ type part struct {
 func newPrefix(cfg *manifest.Config, reader Reader) *prefix {
 	x := &prefix{reader: reader, config: oracleConfig(cfg), parts: make([]part, cfg.Partitions)}
 	for p := range x.parts {
-		x.parts[p].oracle = oracle.New(x.config)
+		x.reset(ledger.Partition(p))
 	}
 	return x
 }
@@ -41,11 +41,14 @@ func oracleConfig(cfg *manifest.Config) oracle.Config {
 	return c
 }
 
-// extend reads partition p up to end, which read-committed readers can see. A position past end starts over.
+// reset forgets partition p: an oracle takes nothing back.
+func (x *prefix) reset(p ledger.Partition) { x.parts[p] = part{oracle: oracle.New(x.config)} }
+
+// extend reads partition p up to end, which read-committed readers can see; nothing if it is past end.
 func (x *prefix) extend(ctx context.Context, p ledger.Partition, end ledger.Frontier) error {
 	part := &x.parts[p]
 	if part.at > end {
-		part.oracle, part.at = oracle.New(x.config), 0
+		return nil
 	}
 	at, err := x.reader.ReadTo(ctx, p, part.at, end, func(r ledger.SourceRecord) error {
 		part.oracle.Add(p, r.Offset, r.Key, r.Value)

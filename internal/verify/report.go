@@ -42,6 +42,7 @@ const (
 	SourceIdentity     Code = "SOURCE_IDENTITY"
 	OutputIdentity     Code = "OUTPUT_IDENTITY"
 	HistoryTruncated   Code = "HISTORY_TRUNCATED"
+	HistoryUnreadable  Code = "HISTORY_UNREADABLE"
 	Configuration      Code = "CONFIGURATION"
 	LoadRunning        Code = "LOAD_RUNNING"
 	OpenTransaction    Code = "OPEN_TRANSACTION"

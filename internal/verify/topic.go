@@ -34,6 +34,9 @@ type topicCheck struct {
 
 // deepTopic reads the output topic up to what the view has applied and the relay has receipts for.
 func (r *run) deepTopic(ctx context.Context, s store.Snapshot, output Reader, p ledger.Partition, state store.PartitionState, digests []int64) error {
+	if missingPosition(state) != "" {
+		return nil // which the comparison with the oracle has counted; there is nothing to read up to
+	}
 	receipts, err := s.Receipts(ctx, p)
 	if err != nil {
 		return fmt.Errorf("read receipts of partition %d: %w", p, err)

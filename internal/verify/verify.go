@@ -21,7 +21,8 @@ const (
 	grace          = 20 * time.Second // past the budget, to say what is missing
 	lookEvery      = 50 * time.Millisecond
 	lookAtMost     = 250 * time.Millisecond
-	maxTail        = 100_000 // source offsets read while the snapshot is open
+	patience       = 2 * time.Second // for a view to come back to what the oracle holds, before the source is read again
+	maxTail        = 100_000         // source offsets read while the snapshot is open
 )
 
 // Topics looks at topics.
@@ -116,6 +117,8 @@ func (r *run) judge(err error) error {
 		r.unavailable(r.side(identity.Topic), err)
 	case errors.As(err, &truncated):
 		r.unavailable(HistoryTruncated, err)
+	case errors.Is(err, broker.ErrUnreadable):
+		r.unavailable(HistoryUnreadable, err)
 	case errors.As(err, &missing):
 		r.unavailable(r.side(missing.topic), err)
 	default:
