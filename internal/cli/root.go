@@ -35,6 +35,7 @@ func table() []command {
 		{"verify", (*app).verify},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
+		{"sim", (*app).sim},
 		{"migrate up", (*app).migrateUp},
 		{"migrate status", (*app).migrateStatus},
 		{"version", (*app).version},

@@ -64,7 +64,7 @@ var table = map[string]rule{
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
-	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage inspect provision roles embedded embedded/apache showcase bench @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -72,6 +72,14 @@ var table = map[string]rule{
 	"testcount":            {},
 	"devstack":             {internal: "embedded embedded/process embedded/apache"},
 	"@cmd/amends-devstack": {internal: "devstack"},
+
+	// simulation, reached by the sim command alone
+	"sim/choice":   {internal: "invariant"},
+	"sim/fault":    {},
+	"sim/topic":    {internal: "invariant ledger broker"},
+	"sim/serial":   {internal: "ledger manifest wire engine workload store sim/topic"},
+	"sim":          {internal: "ledger manifest store store/memory broker worker delivery lease verify sim/choice sim/fault sim/topic sim/serial"},
+	"sim/campaign": {internal: "sim sim/choice sim/fault"},
 
 	// measurements
 	"bench":          {internal: "ledger manifest wire journal engine workload store store/postgres broker worker delivery lease verify provision roles embedded @bench/serial @bench/trigger", external: franz + " " + pgx + " golang.org/x/sync"},
@@ -99,7 +107,7 @@ const tools = "testcount @cmd/amends-devstack"
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres store/postgres/session store/postgres/schema engine worker delivery lease"
-	controlPlane = "verify report inspect provision oracle roles cli showcase embedded bench"
+	controlPlane = "verify report inspect provision oracle roles cli showcase embedded bench sim sim/campaign"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.
@@ -175,6 +183,20 @@ func TestDataPlaneDoesNotReachControlPlane(t *testing.T) {
 		}
 	}
 	report(t, problems)
+}
+
+// Faults are linked into no role: the simulation is imported by the sim command's file alone.
+func TestSimulationIsReachedBySimAlone(t *testing.T) {
+	for _, f := range readTree(t).sorted() {
+		for _, s := range f.code() {
+			for _, p := range s.imports() {
+				to := internal(p)
+				if within := to == "internal/sim" || strings.HasPrefix(to, "internal/sim/"); within && !strings.HasPrefix(f.name, "internal/sim") && s.path != "internal/cli/sim.go" {
+					t.Errorf("%s: imports %s, which only the sim command may", s.path, to)
+				}
+			}
+		}
+	}
 }
 
 // No binary holds test helpers, and the peers that measurements compare with are the bench command's.
