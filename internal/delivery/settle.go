@@ -33,11 +33,12 @@ func settle(ctx context.Context, pause Pause, write func(context.Context) error,
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				return fmt.Errorf("%w, after: %w", e, err)
+				return fmt.Errorf("%w, after: %w", e, store.Resolved(err))
 			}
 			if written {
 				return nil
 			}
+			err = store.Resolved(err) // it was read: not written
 		} else if !retriable(ctx, err) {
 			return err
 		}

@@ -38,3 +38,16 @@ var (
 	// ErrBindRefused: S9 forbids this binding: the output is in use, is a source, or the namespace has delivered (exit 13).
 	ErrBindRefused = errors.New("binding refused")
 )
+
+// Resolved returns an error that reads as err and is no longer one to branch on: what an unknown outcome was has been read
+// since (S12), so that only what follows from it counts. Nil for nil.
+func Resolved(err error) error {
+	if err == nil {
+		return nil
+	}
+	return resolved{err}
+}
+
+type resolved struct{ err error }
+
+func (r resolved) Error() string { return r.err.Error() }

@@ -82,7 +82,7 @@ func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, err
 		l.log.Warn("claim failed", "namespace", l.cfg.Namespace, "partition", p, "attempt", try+1, "error", err)
 	}
 	if errors.Is(err, store.ErrCommitUnknown) {
-		err = unwrapped{err} // an extra epoch is harmless: nothing is left to resolve
+		err = store.Resolved(err) // an extra epoch is harmless: nothing is left to resolve
 	}
 	return store.Owned{}, fmt.Errorf("claim partition %d: %w: %w", p, ErrRetries, err)
 }

@@ -70,16 +70,11 @@ func (p *Partition) unresolved(err error) (Progress, error) {
 		p.tries++
 	}
 	if p.tries >= MaxAttempts || p.clock().Sub(p.began) >= RetryBudget {
-		return Progress{}, fmt.Errorf("resolve commit of partition %d offsets %d..%d: %w: %w; the commit: %w", p.id, p.batch.Expected, p.batch.Next, ErrUnresolved, err, unwrapped{p.last})
+		return Progress{}, fmt.Errorf("resolve commit of partition %d offsets %d..%d: %w: %w; the commit: %w", p.id, p.batch.Expected, p.batch.Next, ErrUnresolved, err, store.Resolved(p.last))
 	}
 	p.ready.set("database", err)
 	return Progress{Wait: p.backoff()}, nil
 }
-
-// unwrapped shows an error without being it: an unresolved commit is no longer one to resolve.
-type unwrapped struct{ err error }
-
-func (u unwrapped) Error() string { return u.err.Error() }
 
 // claim installs a new epoch after the server became another one; the caller's assignment still stands, as Revoked
 // waits for this step.
@@ -133,7 +128,7 @@ func (p *Partition) failed(err error) (Progress, error) {
 	p.last = err
 	if p.tries >= MaxAttempts || p.clock().Sub(p.began) >= RetryBudget {
 		if errors.Is(err, store.ErrCommitUnknown) {
-			err = unwrapped{err} // it was resolved: not committed
+			err = store.Resolved(err) // it was resolved: not committed
 		}
 		return Progress{}, fmt.Errorf("%w after %d attempts: %w", ErrRetries, p.tries, err)
 	}
