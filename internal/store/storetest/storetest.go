@@ -112,7 +112,7 @@ func Run(t *testing.T, open func(testing.TB) DB) {
 	db := open(t)
 	var counter atomic.Int64
 	for _, group := range [][]testCase{initCases, claimCases, commitCases, evidenceCases, loadCases, measureCases, bindCases, leaseCases,
-		relayCases, viewCases, readCases} {
+		relayCases, viewCases, largePageCases, readCases} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -128,7 +128,7 @@ func Run(t *testing.T, open func(testing.TB) DB) {
 func Count() int {
 	n := 0
 	for _, group := range [][]testCase{initCases, claimCases, commitCases, evidenceCases, loadCases, measureCases, bindCases, leaseCases,
-		relayCases, viewCases, readCases} {
+		relayCases, viewCases, largePageCases, readCases} {
 		n += len(group)
 	}
 	return n
