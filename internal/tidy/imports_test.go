@@ -55,7 +55,7 @@ var table = map[string]rule{
 	"verify":    {internal: "ledger manifest wire oracle store broker"},
 	"inspect":   {internal: "ledger manifest wire store"},
 	"report":    {internal: "ledger wire store verify inspect"},
-	"usage":     {external: "github.com/spf13"},
+	"usage":     {external: "github.com/spf13 github.com/goccy/go-yaml"},
 
 	// edges
 	"@fixtures":        {},
