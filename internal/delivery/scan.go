@@ -34,14 +34,18 @@ func (s *RelayStepper) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if pos.Term != s.lease.Term || pos.Nonce != s.lease.Nonce {
-		return fmt.Errorf("the position has term %d, the lease %d: %w", pos.Term, s.lease.Term, store.ErrFence)
+	if err := s.mine(pos); err != nil {
+		return err
 	}
 	receipt, err := s.opts.Store.LastReceipt(ctx, p)
 	if err != nil {
 		return err
 	}
 	if err := agree(pos, receipt); err != nil {
+		// The receipt may be that of a holder who took over between the two reads: that is no contradiction.
+		if now, e := s.opts.Store.RelayPosition(ctx, p); e == nil && s.mine(now) != nil {
+			return s.mine(now)
+		}
 		return err
 	}
 	if err := s.opts.Topic.identify(ctx); err != nil {
@@ -74,6 +78,14 @@ func (s *RelayStepper) open(ctx context.Context) error {
 		}
 	}
 	s.tail, s.opened = t, true
+	return nil
+}
+
+// mine checks that a position row still has the lease's term and nonce.
+func (s *RelayStepper) mine(pos store.RelayPosition) error {
+	if pos.Term != s.lease.Term || pos.Nonce != s.lease.Nonce {
+		return fmt.Errorf("the position has term %d, the lease %d: %w", pos.Term, s.lease.Term, store.ErrFence)
+	}
 	return nil
 }
 
