@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"amends/internal/ledger"
+	"amends/internal/pace"
 	"amends/internal/wire"
 )
 
@@ -16,7 +17,7 @@ func TestSameBytesUnderAnyCut(t *testing.T) {
 	t.Parallel()
 	const cuts = 5
 	restores, snapshots := 0, 0
-	for seed := range uint64(scaled(2000)) {
+	for seed := range uint64(pace.Of(2000)) {
 		h := newHistory(t, seed^0xC075)
 		whole := newLine(t, h.cfg, 0, roomy)
 		var recs []wire.Decoded
@@ -47,7 +48,7 @@ func TestSameBytesUnderAnyCut(t *testing.T) {
 			snapshots += len(l.snapshots)
 		}
 	}
-	if restores < scaled(2000)*20 || snapshots < scaled(2000)*4 {
+	if restores < pace.Of(2000)*20 || snapshots < pace.Of(2000)*4 {
 		t.Errorf("%d restores and %d snapshots: the cuts show too little", restores, snapshots)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pace"
 )
 
 // model decides by recomputing everything from the list of all records, with no regard to cost: the slow version that
@@ -312,7 +313,7 @@ func (h *history) next() ledger.Assertion {
 func TestEngineEqualsModel(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	for seed := range uint64(scaled(2000)) {
+	for seed := range uint64(pace.Of(2000)) {
 		h := newHistory(t, seed)
 		l, m := newLine(t, h.cfg, 0, roomy), newModel(h.cfg)
 		published := map[ledger.OutputID]ledger.Version{}
@@ -344,7 +345,7 @@ func TestEngineEqualsModel(t *testing.T) {
 // TestEngineEqualsModelOnManyDays is the same where the days of a key fill many chunks and repairs are long.
 func TestEngineEqualsModelOnManyDays(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(max(1, scaled(6))) {
+	for seed := range uint64(max(1, pace.Of(6))) {
 		h := newHistory(t, seed)
 		h.keys, h.days, h.txns, h.revisions, h.edges, h.counts = h.keys[:1], 900, 500, 6, false, 200
 		h.mixed = true

@@ -8,6 +8,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/oracle"
+	"amends/internal/pace"
 	"amends/internal/wire"
 	"amends/internal/workload"
 )
@@ -34,7 +35,7 @@ type duel struct {
 // every record, and so are class and rejection code. It fails unless everything that the contract names occurred often.
 func TestEngineEqualsOracle(t *testing.T) {
 	t.Parallel()
-	histories := scaled(10_000)
+	histories := pace.Of(10_000)
 	seen := map[string]int{}
 	for seed := range uint64(histories) {
 		runDuel(t, seed, seen)

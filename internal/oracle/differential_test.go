@@ -8,6 +8,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/oracle"
+	"amends/internal/pace"
 	"amends/internal/wire"
 	"amends/internal/workload"
 )
@@ -93,7 +94,7 @@ func mutate(r *workload.Rand, b []byte) []byte {
 // TestOracleAndWireAgree judges 200,000 mutated records by both decoders of S3.
 func TestOracleAndWireAgree(t *testing.T) {
 	t.Parallel()
-	total := oracle.Mutations
+	total := pace.Of(200_000)
 	codes := map[string]int{}
 	r := workload.NewRand(20)
 	for n, seed := 0, uint64(0); n < total; seed++ {
@@ -117,7 +118,7 @@ func TestOracleAndWireAgree(t *testing.T) {
 		}
 	}
 	for code := ledger.TooLarge; code <= ledger.Routing; code++ {
-		if codes[code.String()] < oracle.Mutations/20_000 {
+		if codes[code.String()] < pace.Of(200_000)/20_000 {
 			t.Errorf("%s occurred %d times", code, codes[code.String()])
 		}
 	}

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"amends/internal/ledger"
+	"amends/internal/pace"
 )
 
 // S5, S7: many disagreeing counts of one day cost each the same, added and taken away, and end where they agree again.
 func TestS7ManyDisagreeingCounts(t *testing.T) {
-	const n = 100_000 / thin
+	n := pace.Of(100_000)
 	o := New(Config{Origin: 1, Partitions: 1, Open: &Terms{}})
 	name := ledger.StockKey{Item: "a", Location: "b"}
 	at := ledger.Offset(0)

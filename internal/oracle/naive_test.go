@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"amends/internal/ledger"
+	"amends/internal/pace"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -153,7 +154,7 @@ func value(a ledger.Assertion) []byte {
 func TestOracleEqualsNaiveAfterEveryRecord(t *testing.T) {
 	t.Parallel()
 	reached := map[string]int{}
-	for seed := range uint64(800 / thin) {
+	for seed := range uint64(pace.Of(800)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		name := ledger.StockKey{Item: "widget", Location: "berlin"}
 		limit := int64(r.IntN(60))
@@ -202,8 +203,8 @@ func TestOracleEqualsNaiveAfterEveryRecord(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"DUPLICATE", "APPLIED", "CONFLICT", "STALE", "STALE_CONFLICT", "AMBIGUOUS", "COUNTS_DISAGREE", "UNREPRESENTABLE", "more", "ready", "alerts"} {
-		if reached[what] < 100/thin {
-			t.Errorf("%s occurred %d times, want %d", what, reached[what], 100/thin)
+		if reached[what] < pace.Of(100) {
+			t.Errorf("%s occurred %d times, want %d", what, reached[what], pace.Of(100))
 		}
 	}
 	t.Log(reached)
@@ -214,7 +215,7 @@ func TestAmountEqualsBig(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
 	sum, want := amount{}, new(big.Int)
-	for range 200_000 / thin {
+	for range pace.Of(200_000) {
 		n := int64(r.Uint64()>>r.IntN(64)) >> 1
 		if r.IntN(2) == 0 {
 			sum, want = sum.plus(amountOf(n)), want.Add(want, big.NewInt(n))

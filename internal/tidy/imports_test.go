@@ -88,6 +88,7 @@ var table = map[string]rule{
 
 	// helpers of tests, in no binary
 	"absent":          {},
+	"pace":            {},
 	"acceptance":      {},
 	"scratch":         {},
 	"tidy":            {},
@@ -99,7 +100,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "absent scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
+const testOnly = "absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount @cmd/amends-devstack"

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"amends/internal/ledger"
+	"amends/internal/pace"
 )
 
 // seeds are values from which mutants and fuzz inputs grow.
@@ -51,12 +52,12 @@ func mutant(r *rand.Rand) []byte {
 func TestDecoderAgreesWithReference(t *testing.T) {
 	outcomes := map[ledger.Rejection]int{}
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 60_000 {
+	for range pace.Of(60_000) {
 		outcomes[agree(t, mutant(r))]++
 	}
 	for _, code := range []ledger.Rejection{0, ledger.Malformed, ledger.UnsupportedSchema, ledger.InvalidValue} {
-		if outcomes[code] < 300 {
-			t.Errorf("outcome %q occurred %d times, want at least 300", code, outcomes[code])
+		if outcomes[code] < pace.Of(300) {
+			t.Errorf("outcome %q occurred %d times, want at least %d", code, outcomes[code], pace.Of(300))
 		}
 	}
 }
@@ -165,7 +166,7 @@ func randomEnvelope(r *rand.Rand) Envelope {
 func TestEnvelopesRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	accepted := 0
-	for range 20_000 {
+	for range pace.Of(20_000) {
 		e := randomEnvelope(r)
 		text := AppendEnvelope(nil, &e)
 		got, err := DecodeEnvelope(text)

@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/oracle"
+	"amends/internal/pace"
 )
 
 // judge returns an oracle for a setting.
@@ -95,7 +96,7 @@ func (o outputs) follow(e oracle.Expectation) (withdrawn, returned int) {
 func TestHistoriesReachEverything(t *testing.T) {
 	t.Parallel()
 	c := coverage{}
-	for seed := range uint64(1_000 / thin) {
+	for seed := range uint64(pace.Of(1_000)) {
 		h := NewHistory(DefaultHistory(seed))
 		if len(h.Records) < 60 {
 			t.Fatalf("seed %d: %d records", seed, len(h.Records))
@@ -105,8 +106,8 @@ func TestHistoriesReachEverything(t *testing.T) {
 	for _, what := range []string{"DUPLICATE", "APPLIED", "CONFLICT", "STALE", "STALE_CONFLICT", "TOO_LARGE", "MALFORMED", "UNSUPPORTED_SCHEMA", "INVALID_VALUE", "OUT_OF_HORIZON",
 		"UNKNOWN_KEY", "KEY_MISMATCH", "ROUTING", "receipt", "issue", "opening_count", "closing_count", "active", "cancelled", "AMBIGUOUS", "COUNTS_DISAGREE", "UNREPRESENTABLE",
 		"withdrawn", "reactivation", "day move"} {
-		if c[what] < 100/thin {
-			t.Errorf("%s occurred %d times, want %d", what, c[what], 100/thin)
+		if c[what] < pace.Of(100) {
+			t.Errorf("%s occurred %d times, want %d", what, c[what], pace.Of(100))
 		}
 	}
 	t.Log(c)
@@ -119,7 +120,7 @@ func TestHistoryIsDeterminedByItsOptions(t *testing.T) {
 			a.Offset == b.Offset && a.Partition == b.Partition && a.Timestamp == b.Timestamp
 	}
 	differ := 0
-	for seed := range uint64(200 / thin) {
+	for seed := range uint64(pace.Of(200)) {
 		a, b := NewHistory(DefaultHistory(seed)), NewHistory(DefaultHistory(seed))
 		if !slices.EqualFunc(a.Records, b.Records, same) {
 			t.Fatalf("seed %d gives two histories", seed)
@@ -138,8 +139,8 @@ func TestHistoryIsDeterminedByItsOptions(t *testing.T) {
 			t.Fatalf("seed %d: partitions hold %d of %d records", seed, n, len(a.Records))
 		}
 	}
-	if differ != 200/thin {
-		t.Errorf("%d of %d seeds differ from the next", differ, 200/thin)
+	if differ != pace.Of(200) {
+		t.Errorf("%d of %d seeds differ from the next", differ, pace.Of(200))
 	}
 }
 
@@ -159,7 +160,7 @@ func TestSC15SpoiledRecordsHaveTheEarlierCode(t *testing.T) {
 	}
 	for first := FaultSize; first <= FaultRouting; first++ {
 		for second := first; second <= FaultRouting; second++ {
-			for range 150 / thin {
+			for range pace.Of(150) {
 				v := pick(r, valid)
 				p := o.Expected(v.Assertion.Key).Partition
 				rec := Spoil(r, base.Setting, p, v.Assertion, second, first)

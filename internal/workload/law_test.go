@@ -8,6 +8,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/oracle"
+	"amends/internal/pace"
 	"amends/internal/wire"
 )
 
@@ -40,9 +41,9 @@ func TestStreamsFollowTheirLaws(t *testing.T) {
 	} {
 		t.Run(c.law.String(), func(t *testing.T) {
 			t.Parallel()
-			s := NewStream(StreamOptions{Law: c.law, Seed: 5, Keys: c.keys / thin})
+			s := NewStream(StreamOptions{Law: c.law, Seed: 5, Keys: pace.Of(c.keys)})
 			set := s.Setting()
-			if len(set.Keys) != c.keys/thin || s.History() != c.history/thin {
+			if len(set.Keys) != pace.Of(c.keys) || s.History() != pace.Of(c.history) {
 				t.Fatalf("%d keys, %d records of history", len(set.Keys), s.History())
 			}
 			cfg, err := set.Config("bench", "kafka:00112233445566778899aabbccddeeff")
