@@ -44,7 +44,9 @@ var table = map[string]rule{
 	"store/memory":           {internal: "invariant ledger manifest journal store"},
 	"store/postgres/session": {internal: "invariant store", external: pgx},
 	"store/postgres/schema":  {internal: "invariant store store/postgres/session", external: pgx},
-	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/session store/postgres/schema", external: pgx},
+	"store/postgres/row":     {internal: "ledger manifest journal store store/postgres/session"},
+	"store/postgres/trail":   {internal: "ledger store"},
+	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
 	"broker":                 {internal: "ledger", external: franz},
 
 	// services
@@ -107,7 +109,7 @@ const tools = "testcount @cmd/amends-devstack"
 
 // dataPlane never reaches controlPlane (design section 2).
 const (
-	dataPlane    = "broker store store/memory store/postgres store/postgres/session store/postgres/schema engine worker delivery lease"
+	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail engine worker delivery lease"
 	controlPlane = "verify report inspect provision oracle roles cli showcase embedded bench sim sim/campaign"
 )
 

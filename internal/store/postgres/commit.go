@@ -7,11 +7,9 @@ import (
 	"amends/internal/journal"
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
 )
-
-// dateEpoch is the Day of 2000-01-01, from which PostgreSQL counts dates.
-const dateEpoch = 730_120
 
 // writeBuffers are what one commit encodes into; they are reused.
 type writeBuffers struct {
@@ -147,7 +145,7 @@ func (n *Namespace) encodeJournal(w *writeBuffers, p ledger.Partition, d *ledger
 	c.Int64If(len(d.Changes) > 0, int64(d.Sequence))
 	c.Int32(n.id)
 	c.Int32(int32(p))
-	c.Int32If(active, int32(a.Payload.Day)-dateEpoch)
+	c.Int32If(active, int32(a.Payload.Day)-row.DateEpoch)
 	c.Int32(int32(len(d.Changes)))
 	c.Int16If(valid, int16(a.Payload.State))
 	c.Int16If(active, int16(a.Payload.Kind))

@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
 )
 
@@ -63,20 +64,20 @@ func (n *Namespace) loadDecisions(ctx context.Context, s *session.Session, p led
 			order = append(order, i)
 		}
 	}
-	var r decisionReader
+	var r row.Decisions
 	at := 0
 	return s.Stream(ctx, "load_journal", func(v [][]byte) error {
-		for at < len(order) && int64(histories[order[at]].KeyID) != session.ReadInt64(v[colKeyID]) {
+		for at < len(order) && int64(histories[order[at]].KeyID) != session.ReadInt64(v[row.KeyID]) {
 			at++
 		}
 		if at == len(order) {
-			return fmt.Errorf("journal rows out of order at offset %d: %w", session.ReadInt64(v[colOffset]), store.ErrIntegrity)
+			return fmt.Errorf("journal rows out of order at offset %d: %w", session.ReadInt64(v[row.Offset]), store.ErrIntegrity)
 		}
 		h := &histories[order[at]]
 		h.Decisions = append(h.Decisions, ledger.Decision{})
 		d := &h.Decisions[len(h.Decisions)-1]
 		d.Assertion.Key = h.Key
-		return r.read(v, d)
+		return r.Read(v, d)
 	}, session.Int32Param(n.id), session.Int32Param(int32(p)), ids.Param(), frontiers.Param())
 }
 

@@ -14,15 +14,17 @@ import (
 	"amends/internal/manifest"
 	"amends/internal/store"
 	"amends/internal/store/postgres/session"
+	"amends/internal/store/postgres/trail"
 )
 
 // Namespace is one namespace's operations (S1). Safe for concurrent use.
 type Namespace struct {
-	db   *DB
-	cfg  *manifest.Config
-	keys map[ledger.Partition]*viewKeys
-	mu   sync.Mutex // guards keys
-	id   int32
+	db     *DB
+	cfg    *manifest.Config
+	keys   map[ledger.Partition]*viewKeys
+	looked trail.Trail // how far the outbox was looked through
+	mu     sync.Mutex  // guards keys
+	id     int32
 }
 
 // Config returns the configuration the namespace was opened with.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
+	"amends/internal/store/postgres/trail"
 )
 
 // RelayPosition returns the relay position row as read under its lock: ErrBinding before the binding.
@@ -45,11 +48,13 @@ func (n *Namespace) LastReceipt(ctx context.Context, p ledger.Partition) (last *
 	return last, err
 }
 
-// Pending returns whole decisions with outputs from the one that holds from.Sequence on, as many as maxOutputs outputs
-// allow and at least one if there is any.
+// Pending returns whole decisions with outputs from the one that holds from.Sequence on, at most as many as maxOutputs
+// outputs allow and at least one if there is any. Records without outputs that it looked through are not read again.
 func (n *Namespace) Pending(ctx context.Context, p ledger.Partition, from store.RelayPosition, maxOutputs int) (pending []ledger.Decision, err error) {
 	err = n.db.pool.Read(ctx, fmt.Sprintf("read pending outputs of partition %d", p), func(ctx context.Context, s *session.Session) error {
-		pending, err = n.pending(ctx, s, p, from, maxOutputs)
+		q := search{n: n, s: s, p: p, sequence: from.Sequence, most: maxOutputs, marks: &n.looked}
+		q.source = n.looked.From(s.Server(), p, from.Sequence, from.Source)
+		pending, err = q.run(ctx)
 		return err
 	})
 	if err != nil {
@@ -58,40 +63,83 @@ func (n *Namespace) Pending(ctx context.Context, p ledger.Partition, from store.
 	return pending, nil
 }
 
-func (n *Namespace) pending(ctx context.Context, s *session.Session, p ledger.Partition, from store.RelayPosition, maxOutputs int) ([]ledger.Decision, error) {
-	var (
-		pending []ledger.Decision
-		reader  decisionReader
-		outputs int
-		full    bool
-	)
-	source := int64(from.Source)
-	for !full {
-		rows := 0
-		err := s.Stream(ctx, "pending", func(v [][]byte) error {
-			rows++
-			if full {
+// search reads the outbox of a partition, one window of source offsets at a time, so that no statement takes long however
+// many records without outputs lie between.
+type search struct {
+	n        *Namespace
+	s        *session.Session
+	marks    *trail.Trail // nil leaves none
+	found    []ledger.Decision
+	reader   row.Decisions
+	source   ledger.Offset   // where the next window begins
+	frontier ledger.Offset   // of the partition
+	sequence ledger.Sequence // of the first output wanted
+	outputs  int
+	most     int
+	p        ledger.Partition
+	full     bool
+}
+
+func (q *search) run(ctx context.Context) ([]ledger.Decision, error) {
+	for {
+		end := q.source + min(pendingWindow, math.MaxInt64-q.source)
+		rows, pending := 0, false
+		err := q.s.Stream(ctx, "pending", func(v [][]byte) error {
+			q.frontier = ledger.Offset(session.ReadInt64(v[row.Frontier]))
+			pending = ledger.Sequence(session.ReadInt64(v[row.Frontier+1])) > q.sequence
+			if v[row.Offset] == nil {
 				return nil
 			}
-			pending = append(pending, ledger.Decision{})
-			d := &pending[len(pending)-1]
-			if err := reader.readKeyed(v, d); err != nil {
-				return err
-			}
-			source = int64(d.Offset) + 1
-			outputs += len(d.Changes)
-			if len(pending) > 1 && outputs > maxOutputs {
-				pending = pending[:len(pending)-1]
-				full = true
-			}
-			return nil
-		}, session.Int32Param(n.id), session.Int32Param(int32(p)), session.Int64Param(source), session.Int64Param(int64(from.Sequence)))
-		if err != nil {
+			rows++
+			return q.take(v)
+		}, session.Int32Param(q.n.id), session.Int32Param(int32(q.p)), session.Int64Param(int64(q.source)),
+			session.Int64Param(int64(q.sequence)), session.Int64Param(int64(end)))
+		switch {
+		case err != nil:
 			return nil, err
+		case !pending:
+			q.mark(q.sequence, q.frontier)
+			return nil, nil
+		case q.full || q.outputs >= q.most:
+			return q.found, nil
+		case rows == pendingChunk:
+			continue
+		case len(q.found) > 0:
+			return q.found, nil
 		}
-		full = full || rows < pendingChunk || outputs >= maxOutputs
+		q.source = min(end, q.frontier)
+		if q.mark(q.sequence, q.source); q.source == q.frontier {
+			return nil, nil
+		}
 	}
-	return pending, nil
+}
+
+func (q *search) mark(sequence ledger.Sequence, offset ledger.Offset) {
+	if q.marks != nil {
+		q.marks.Mark(q.s.Server(), q.p, sequence, offset)
+	}
+}
+
+// take adds a row's decision, unless the search has enough.
+func (q *search) take(v [][]byte) error {
+	if q.full {
+		return nil
+	}
+	q.found = append(q.found, ledger.Decision{})
+	d := &q.found[len(q.found)-1]
+	if err := q.reader.ReadKeyed(v, d); err != nil {
+		return err
+	}
+	if d.Offset-q.source > pendingLeap {
+		q.mark(d.Sequence, d.Offset)
+	}
+	q.source = d.Offset + 1
+	q.outputs += len(d.Changes)
+	if len(q.found) > 1 && q.outputs > q.most {
+		q.found = q.found[:len(q.found)-1]
+		q.full = true
+	}
+	return nil
 }
 
 // Outbox returns the decision that holds a sequence, nil if none does.
@@ -104,7 +152,8 @@ func (n *Namespace) Outbox(ctx context.Context, p ledger.Partition, sequence led
 		if err := s.QueryRow(ctx, []any{&source}, "outbox_source", n.id, int32(p), int64(sequence)); err != nil {
 			return err
 		}
-		found, err := n.pending(ctx, s, p, store.RelayPosition{Source: source, Sequence: sequence}, 1)
+		q := search{n: n, s: s, p: p, source: source, sequence: sequence, most: 1}
+		found, err := q.run(ctx)
 		if err == nil && len(found) > 0 {
 			d = &found[0]
 		}
@@ -155,7 +204,8 @@ func (n *Namespace) storeReceipt(ctx context.Context, s *session.Session, l stor
 		return false, err
 	}
 	s.Send("acknowledge", session.Int32Param(n.id), session.Int32Param(int32(r.Partition)), session.Int64Param(l.Term), l.Nonce[:],
-		session.Int64Param(int64(r.First)), session.Int64Param(int64(r.Next)), session.Int64Param(int64(r.Offset)))
+		session.Int64Param(int64(r.First)), session.Int64Param(int64(r.Next)), session.Int64Param(int64(r.Offset)),
+		session.Int64Param(int64(n.looked.From(s.Server(), r.Partition, r.Next-1, 0))))
 	results, err := s.Sync(ctx)
 	if err != nil {
 		return false, err

@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
 )
 
@@ -117,15 +118,15 @@ func (r *snapshot) ViewRows(ctx context.Context, p ledger.Partition, fn func(sto
 // Journal calls fn for every decision of a partition in offset order, with its evidence. fn may keep the decision.
 // ErrIntegrity at the end if the quarantine holds rows that no decision has.
 func (r *snapshot) Journal(ctx context.Context, p ledger.Partition, fn func(*ledger.Decision) error) error {
-	var reader decisionReader
+	var reader row.Decisions
 	var rejected, quarantined int64
 	verb := fmt.Sprintf("read journal of partition %d", p)
 	err := r.stream(ctx, verb, "read_journal", func(v [][]byte) error {
 		d := new(ledger.Decision)
-		if err := reader.readKeyed(v, d); err != nil {
+		if err := reader.ReadKeyed(v, d); err != nil {
 			return err
 		}
-		if err := readEvidence(v, d); err != nil {
+		if err := row.ReadEvidence(v, d); err != nil {
 			return err
 		}
 		if d.Rejection != 0 {

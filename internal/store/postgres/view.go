@@ -9,6 +9,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
 )
 
@@ -340,7 +341,7 @@ func (w *pageWriter) sendReplacements(count int) {
 		if r.Status == nil {
 			statuses.Null()
 		} else {
-			statuses.Bytes(appendStatus(nil, r.Status))
+			statuses.Bytes(row.AppendStatus(nil, r.Status))
 		}
 	}
 	params := [][]byte{session.Int32Param(w.n.id), session.Int32Param(int32(w.page.Partition))}

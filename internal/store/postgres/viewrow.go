@@ -1,14 +1,12 @@
 package postgres
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 
 	"amends/internal/ledger"
-	"amends/internal/manifest"
 	"amends/internal/store"
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
 )
 
@@ -20,14 +18,14 @@ func dateOf(id ledger.OutputID) int32 {
 	if id.Kind == ledger.TrustStatus {
 		return statusDay
 	}
-	return int32(id.Day) - dateEpoch
+	return int32(id.Day) - row.DateEpoch
 }
 
 func dayOf(date int32) ledger.Day {
 	if date == statusDay {
 		return 0
 	}
-	return ledger.Day(date + dateEpoch)
+	return ledger.Day(date + row.DateEpoch)
 }
 
 // has says which of close, previous and threshold a row has.
@@ -63,7 +61,7 @@ func (n *Namespace) encodeViewRow(c *session.CopyStream, key int64, r *store.Vie
 		c.Null()
 		return scratch
 	}
-	scratch = appendStatus(scratch[:0], r.Status)
+	scratch = row.AppendStatus(scratch[:0], r.Status)
 	c.Bytes(scratch)
 	return scratch
 }
@@ -96,74 +94,9 @@ func readViewRow(v [][]byte, p ledger.Partition, r *store.ViewRow) (err error) {
 	r.Index, r.Count = session.ReadInt32(v[colIndex]), session.ReadInt32(v[colCount])
 	r.Present = session.ReadBool(v[colPresent])
 	if v[colStatus] != nil {
-		if r.Status, err = readStatus(v[colStatus]); err != nil {
+		if r.Status, err = row.ReadStatus(v[colStatus]); err != nil {
 			return fmt.Errorf("view row of sequence %d: %w: %w", r.Sequence, store.ErrIntegrity, err)
 		}
 	}
 	return nil
-}
-
-const readyStatus = `{"status":"READY","reasons":[],"more":0}`
-
-// appendStatus appends a status payload as JSON text, which never holds a raw NUL: the payload of S8.
-func appendStatus(dst []byte, s *ledger.Status) []byte {
-	if !s.Blocked {
-		return append(dst, readyStatus...)
-	}
-	dst = append(dst, `{"status":"BLOCKED","reasons":[`...)
-	for i, r := range s.Reasons {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"code":"`...)
-		dst = append(dst, r.Code.String()...)
-		if r.Code == ledger.Ambiguous {
-			dst = append(dst, `","txn_id":`...)
-			dst = manifest.AppendString(dst, r.TxnID)
-			dst = append(dst, `,"revision":`...)
-			dst = strconv.AppendInt(dst, int64(r.Revision), 10)
-		} else {
-			dst = append(dst, `","day":"`...)
-			dst = append(r.Day.AppendTo(dst), '"')
-		}
-		dst = append(dst, '}')
-	}
-	dst = append(dst, `],"more":`...)
-	dst = strconv.AppendInt(dst, s.More, 10)
-	return append(dst, '}')
-}
-
-// readStatus reads what appendStatus wrote.
-func readStatus(text []byte) (*ledger.Status, error) {
-	if string(text) == readyStatus {
-		return &ledger.Status{}, nil
-	}
-	var payload struct {
-		Status  string
-		Reasons []struct {
-			Code     string
-			TxnID    string `json:"txn_id"`
-			Day      string
-			Revision ledger.Revision
-		}
-		More int64
-	}
-	if err := json.Unmarshal(text, &payload); err != nil {
-		return nil, fmt.Errorf("read status: %w", err)
-	}
-	s := &ledger.Status{Blocked: payload.Status == "BLOCKED", More: payload.More}
-	for _, r := range payload.Reasons {
-		reason := ledger.Reason{TxnID: r.TxnID, Revision: r.Revision}
-		reason.Day, _ = ledger.ParseDay(r.Day)
-		for _, c := range []ledger.ReasonCode{ledger.Ambiguous, ledger.CountsDisagree, ledger.Unrepresentable} {
-			if c.String() == r.Code {
-				reason.Code = c
-			}
-		}
-		s.Reasons = append(s.Reasons, reason)
-	}
-	if string(appendStatus(nil, s)) != string(text) {
-		return nil, fmt.Errorf("read status: %q is not a status payload", text)
-	}
-	return s, nil
 }

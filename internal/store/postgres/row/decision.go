@@ -1,4 +1,4 @@
-package postgres
+package row
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 
 // Columns of a journal row as load_journal, pending and read_journal select them; item and location follow.
 const (
-	colOffset = iota
+	Offset = iota // the source offset
 	colBrokerMS
-	colKeyID
+	KeyID // of a valid record
 	colRevision
 	colQuantity
 	colSequence
@@ -29,22 +29,24 @@ const (
 	colBody
 	colItem
 	colLocation
-	colEvidence // read_journal only: the quarantine row's offset, then the evidence
+	colEvidence               // read_journal only: the quarantine row's offset, then the evidence
+	Frontier    = colEvidence // pending only: the partition's, then its next sequence
 )
 
 // arenaChanges is how many changes are allocated together.
 const arenaChanges = 1_024
 
-// decisionReader turns journal rows into decisions. Changes of many rows share an allocation.
-type decisionReader struct {
+// Decisions turns journal rows into decisions. Changes of many rows share an allocation.
+type Decisions struct {
 	arena []ledger.Change
 }
 
-// read fills d from a row's typed columns and body. The key is the caller's to set.
-func (r *decisionReader) read(v [][]byte, d *ledger.Decision) error {
-	d.Offset = ledger.Offset(session.ReadInt64(v[colOffset]))
+// Read fills d from a row's typed columns and body. The key is the caller's to set. store.ErrIntegrity for a damaged body,
+// store.ErrSchema for one of another format.
+func (r *Decisions) Read(v [][]byte, d *ledger.Decision) error {
+	d.Offset = ledger.Offset(session.ReadInt64(v[Offset]))
 	d.Timestamp = session.ReadInt64(v[colBrokerMS])
-	d.KeyID = ledger.KeyID(session.ReadInt64(v[colKeyID]))
+	d.KeyID = ledger.KeyID(session.ReadInt64(v[KeyID]))
 	d.Sequence = ledger.Sequence(session.ReadInt64(v[colSequence]))
 	d.Class = ledger.Class(session.ReadInt16(v[colClass]))
 	d.Rejection = ledger.Rejection(session.ReadInt16(v[colRejection]))
@@ -57,7 +59,7 @@ func (r *decisionReader) read(v [][]byte, d *ledger.Decision) error {
 	a.Payload.Kind = ledger.Kind(session.ReadInt16(v[colKind]))
 	a.Payload.Quantity = ledger.Quantity(session.ReadInt64(v[colQuantity]))
 	if v[colDay] != nil {
-		a.Payload.Day = ledger.Day(session.ReadInt32(v[colDay]) + dateEpoch)
+		a.Payload.Day = ledger.Day(session.ReadInt32(v[colDay]) + DateEpoch)
 	}
 	if v[colBody] == nil {
 		return nil
@@ -85,9 +87,9 @@ func damaged(at ledger.Offset, err error) error {
 	return fmt.Errorf("journal row at offset %d: %w: %w", at, store.ErrIntegrity, err)
 }
 
-// readKeyed is read for rows that carry their key.
-func (r *decisionReader) readKeyed(v [][]byte, d *ledger.Decision) error {
-	if err := r.read(v, d); err != nil {
+// ReadKeyed is Read for rows that carry their key: store.ErrIntegrity too where a valid record has none.
+func (r *Decisions) ReadKeyed(v [][]byte, d *ledger.Decision) error {
+	if err := r.Read(v, d); err != nil {
 		return err
 	}
 	if d.Rejection != 0 {
@@ -100,8 +102,8 @@ func (r *decisionReader) readKeyed(v [][]byte, d *ledger.Decision) error {
 	return nil
 }
 
-// readEvidence reads the columns from colEvidence on.
-func readEvidence(v [][]byte, d *ledger.Decision) error {
+// ReadEvidence reads the quarantine row of a rejected record: store.ErrIntegrity where it has none.
+func ReadEvidence(v [][]byte, d *ledger.Decision) error {
 	if d.Rejection == 0 {
 		return nil
 	}
