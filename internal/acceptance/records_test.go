@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/pace"
 )
 
 // Rejection codes as the database numbers them (migrations/0001_processing.sql).
@@ -312,10 +314,7 @@ func TestSC33DeepCorrectionOnTheWholePath(t *testing.T) {
 // 100,000 invalid records between valid ones are all quarantined; how fast is reported beside as many valid ones (SC34).
 func TestSC34ManyInvalidRecords(t *testing.T) {
 	t.Parallel()
-	n := 100_000
-	if testing.Short() {
-		n = 5_000
-	}
+	n := pace.Of(100_000)
 	timed := func(make func(i int) *kgo.Record) (s *space, seconds float64) {
 		s = newSpace(t, openKeys)
 		records := []*kgo.Record{{Key: []byte(widgetKey), Value: []byte(widget("first", 1, "receipt", 1, 1))}}

@@ -20,6 +20,7 @@ import (
 	"amends/internal/engine"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pace"
 	"amends/internal/pgtest"
 	"amends/internal/store"
 	"amends/internal/store/memory"
@@ -180,10 +181,7 @@ func openPostgres(t *testing.T) *postgres.DB {
 // what one record a batch and no restart decides: the same journal and the same envelope bytes.
 func TestI9SameBytesOnPostgresUnderAnyCut(t *testing.T) {
 	t.Parallel()
-	histories := 200
-	if testing.Short() || raced {
-		histories = 20
-	}
+	histories := pace.Of(200)
 	open := onPostgres(t, openPostgres(t))
 	restarts, records := 0, 0
 	for seed := range uint64(histories) {
