@@ -157,17 +157,37 @@ func (l *Lifecycle) Revoked(_ context.Context, partitions []ledger.Partition) {
 	l.log.Info("partitions revoked", "namespace", l.cfg.Namespace, "partitions", partitions)
 }
 
-// Lost stops partitions that the group has given away: a commit in flight is resolved, and a fence found so ends the role.
+// Lost stops partitions that the group has given away: a commit in flight is resolved, and one that failed is looked after.
+// A fence found so ends the role.
 func (l *Lifecycle) Lost(_ context.Context, partitions []ledger.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.release(partitions)
+	ended := l.release(partitions)
 	l.log.Warn("partitions lost", "namespace", l.cfg.Namespace, "partitions", partitions)
+	for _, part := range ended {
+		if err := l.overtaken(part); err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+// overtaken returns store.ErrFence if the last commit of an ended partition failed and another owner is installed: that
+// commit would have been refused, whatever it failed with. A row that cannot be read now says nothing.
+func (l *Lifecycle) overtaken(part *Partition) error {
+	if !part.refused {
+		return nil
+	}
+	op, cancel := context.WithTimeout(l.ctx, StopGrace)
+	defer cancel()
+	owned, err := l.store.Observe(op, part.id)
+	if err != nil || owned.Token.Server != part.token.Server || owned.Token == part.token {
+		return nil
+	}
+	return fmt.Errorf("lose partition %d: epoch %d is installed, not %d: %w", part.id, owned.Token.Epoch, part.token.Epoch, store.ErrFence)
 }
 
 // release forgets partitions and joins their steps; the caller holds mu.
-func (l *Lifecycle) release(partitions []ledger.Partition) {
-	var ended []*Partition
+func (l *Lifecycle) release(partitions []ledger.Partition) (ended []*Partition) {
 	for _, p := range partitions {
 		delete(l.claimed, p)
 		delete(l.failed, p)
@@ -179,6 +199,7 @@ func (l *Lifecycle) release(partitions []ledger.Partition) {
 	if len(ended) > 0 {
 		l.stop(ended)
 	}
+	return ended
 }
 
 // Close stops every partition and refuses whatever the group still assigns.

@@ -71,6 +71,7 @@ type Partition struct {
 	tries   int // failed attempts of the operation
 	waits   int // waits for a service that is away
 	phase   phase
+	refused bool // the last commit failed: it was not acknowledged and left nothing to resolve
 }
 
 func newPartition(s *shared, id ledger.Partition, owned store.Owned, hold func(bool)) *Partition {
@@ -84,7 +85,7 @@ func (p *Partition) own(o store.Owned) {
 	p.token, p.at = o.Token, engine.Position{Frontier: o.Frontier, Sequence: o.Sequence}
 	p.known = p.clock()
 	p.drop()
-	p.records, p.batch, p.phase = nil, ledger.Batch{}, fetching
+	p.records, p.batch, p.phase, p.refused = nil, ledger.Batch{}, fetching, false
 }
 
 // drop forgets every cached state: they are no longer known to be those of the committed frontier.
@@ -201,7 +202,7 @@ func (p *Partition) commit(ctx context.Context) (Progress, error) {
 		return Progress{}, nil
 	}
 	p.drop()
-	p.phase = deciding
+	p.phase, p.refused = deciding, true
 	return p.retry(fmt.Errorf("commit partition %d offsets %d..%d: %w", p.id, p.batch.Expected, p.batch.Next, err))
 }
 
@@ -211,7 +212,7 @@ func (p *Partition) acknowledge(ctx context.Context) (Progress, error) {
 	p.known = p.clock()
 	p.records = p.records[len(p.batch.Decisions):]
 	p.batch = ledger.Batch{}
-	p.phase = fetching
+	p.phase, p.refused = fetching, false
 	if p.at.Frontier < p.next {
 		p.phase = deciding // the engine ended the batch early
 	} else {
