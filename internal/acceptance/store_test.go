@@ -62,14 +62,17 @@ func (l *line) work(size func() int, restart func() bool) (restarts int) {
 			batch[i] = decoder.Decode(l.records[at+i])
 		}
 		at += len(batch)
-		histories, err := l.ns.Load(ctx, l.partition, states.Missing(batch))
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		for _, h := range histories {
-			if err := states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions); err != nil {
+		for missing := states.Missing(batch); len(missing) > 0; {
+			histories, err := l.ns.Load(ctx, owned.Token, l.partition, missing, false)
+			if err != nil {
 				l.t.Fatal(err)
 			}
+			for _, h := range histories {
+				if err := states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions); err != nil {
+					l.t.Fatal(err)
+				}
+			}
+			missing = missing[len(histories):]
 		}
 		b, err := engine.Step(states, engine.Position{Frontier: owned.Frontier, Sequence: owned.Sequence}, batch, ledger.Frontier(l.records[at-1].Offset)+1)
 		if err != nil || len(b.Decisions) != len(batch) {

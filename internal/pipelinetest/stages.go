@@ -29,14 +29,17 @@ func (w *World) Work(t testing.TB) {
 			decoded[i] = decoder.Decode(records[i])
 		}
 		states := engine.NewStates(cfg, p, 1<<30)
-		histories, err := w.NS.Load(ctx, p, states.Missing(decoded))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range histories {
-			if err := states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions); err != nil {
+		for missing := states.Missing(decoded); len(missing) > 0; {
+			histories, err := w.NS.Load(ctx, owned.Token, p, missing, false)
+			if err != nil {
 				t.Fatal(err)
 			}
+			for _, h := range histories {
+				if err := states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions); err != nil {
+					t.Fatal(err)
+				}
+			}
+			missing = missing[len(histories):]
 		}
 		batch, err := engine.Step(states, engine.Position{Frontier: owned.Frontier, Sequence: owned.Sequence}, decoded, end)
 		if err != nil {

@@ -176,8 +176,8 @@ func (p port) Observe(ctx context.Context, at ledger.Partition) (store.Owned, er
 }
 
 // Load is worker.Store's.
-func (p port) Load(ctx context.Context, at ledger.Partition, keys []ledger.StockKey) ([]store.KeyHistory, error) {
-	return read(p, "load", row{partition: at}, func() ([]store.KeyHistory, error) { return p.w.ns.Load(ctx, at, keys) })
+func (p port) Load(ctx context.Context, t store.Token, at ledger.Partition, keys []ledger.StockKey, whole bool) ([]store.KeyHistory, error) {
+	return read(p, "load", row{partition: at}, func() ([]store.KeyHistory, error) { return p.w.ns.Load(ctx, t, at, keys, whole) })
 }
 
 // Commit is worker.Store's.

@@ -32,6 +32,14 @@ type Timing struct {
 	Lock      int64 // waited for the partition row
 }
 
+// What one Load returns at most, beyond its first key: journal rows, changed outputs in them, and bytes of snapshots. So a
+// load takes bounded memory and no statement of it takes long, however much history the keys of a batch have.
+const (
+	LoadRows    = 20_000
+	LoadChanges = 200_000
+	LoadBytes   = 16 << 20
+)
+
 // KeyHistory is everything that rebuilds one stock key's state: a snapshot (nil if none), and the key's decisions
 // after it, in offset order. Known is false for a key without valid records.
 type KeyHistory struct {

@@ -20,6 +20,7 @@ type faulty struct {
 	loads     [][]ledger.StockKey
 	observes  int
 	claims    int
+	wholes    int // loads without snapshots
 	saves     int
 	mu        sync.Mutex
 }
@@ -50,9 +51,12 @@ func (f *faulty) Observe(ctx context.Context, p ledger.Partition) (store.Owned, 
 	return f.Store.Observe(ctx, p)
 }
 
-func (f *faulty) Load(ctx context.Context, p ledger.Partition, keys []ledger.StockKey) ([]store.KeyHistory, error) {
+func (f *faulty) Load(ctx context.Context, t store.Token, p ledger.Partition, keys []ledger.StockKey, whole bool) ([]store.KeyHistory, error) {
 	f.mu.Lock()
 	f.loads = append(f.loads, keys)
+	if whole {
+		f.wholes++
+	}
 	n := len(f.loads)
 	f.mu.Unlock()
 	if f.onLoad != nil {
@@ -60,7 +64,7 @@ func (f *faulty) Load(ctx context.Context, p ledger.Partition, keys []ledger.Sto
 			return nil, err
 		}
 	}
-	return f.Store.Load(ctx, p, keys)
+	return f.Store.Load(ctx, t, p, keys, whole)
 }
 
 func (f *faulty) Commit(ctx context.Context, t store.Token, b *ledger.Batch) error {

@@ -57,9 +57,10 @@ type Partition struct {
 	states  *engine.States
 	in      *inbox
 	stopped chan struct{}
-	records []wire.Decoded // taken from the inbox and not yet acknowledged
-	buffer  []wire.Decoded // the memory of records, used again
-	batch   ledger.Batch   // what is being committed
+	records []wire.Decoded   // taken from the inbox and not yet acknowledged
+	buffer  []wire.Decoded   // the memory of records, used again
+	batch   ledger.Batch     // what is being committed
+	suspect *ledger.StockKey // whose snapshot is of no use, until it is loaded without
 	token   store.Token
 	began   time.Time // of the operation in progress; zero for none
 	known   time.Time // when the row was last known to be as this worker has it
@@ -89,7 +90,7 @@ func (p *Partition) own(o store.Owned) {
 }
 
 // drop forgets every cached state: they are no longer known to be those of the committed frontier.
-func (p *Partition) drop() { p.states = engine.NewStates(p.cfg, p.id, p.cache) }
+func (p *Partition) drop() { p.states, p.suspect = engine.NewStates(p.cfg, p.id, p.cache), nil }
 
 // ID returns which partition of the source it is.
 func (p *Partition) ID() ledger.Partition { return p.id }
@@ -156,19 +157,10 @@ func (p *Partition) fetch(ctx context.Context) (Progress, error) {
 	return Progress{}, nil
 }
 
-// decide loads the states that the records need and turns them into a batch.
+// decide turns the records into a batch, once the states that they need are loaded.
 func (p *Partition) decide(ctx context.Context) (Progress, error) {
 	if keys := p.states.Missing(p.records); len(keys) > 0 {
-		histories, err := p.store.Load(ctx, p.id, keys)
-		if err != nil {
-			return p.retry(fmt.Errorf("load keys of partition %d: %w", p.id, err))
-		}
-		for i := range histories {
-			h := &histories[i]
-			if err := p.states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions); err != nil {
-				return Progress{}, fmt.Errorf("restore key %q %q of partition %d: %w: %w", h.Key.Item, h.Key.Location, p.id, ErrIntegrity, err)
-			}
-		}
+		return p.load(ctx, keys)
 	}
 	batch, err := engine.Step(p.states, p.at, p.records, p.next)
 	if err != nil {
@@ -179,6 +171,37 @@ func (p *Partition) decide(ctx context.Context) (Progress, error) {
 		return Progress{}, fmt.Errorf("decide partition %d from offset %d: %w: %w", p.id, p.at.Frontier, ErrIntegrity, err)
 	}
 	p.batch, p.phase = batch, committing
+	return Progress{}, nil
+}
+
+// load restores the states of some of keys, as many as one load gives; the next step goes on. A snapshot is an accelerator,
+// never an authority: a key whose state does not come out of it is loaded again from all its decisions.
+func (p *Partition) load(ctx context.Context, keys []ledger.StockKey) (Progress, error) {
+	whole := p.suspect != nil
+	if whole {
+		keys = []ledger.StockKey{*p.suspect}
+	}
+	histories, err := p.store.Load(ctx, p.token, p.id, keys, whole)
+	if err != nil {
+		return p.retry(fmt.Errorf("load keys of partition %d: %w", p.id, err))
+	}
+	p.suspect = nil
+	for i := range histories {
+		h := &histories[i]
+		err := p.states.Restore(h.Key, h.KeyID, h.Known, h.Snapshot, h.Decisions)
+		switch {
+		case err != nil && h.Snapshot != nil:
+			p.log.Warn("snapshot of no use, loading every decision of its key", "namespace", p.cfg.Namespace, "partition", p.id,
+				"item", h.Key.Item, "location", h.Key.Location, "error", err)
+			p.suspect = &h.Key
+			return Progress{}, nil
+		case err != nil:
+			return Progress{}, fmt.Errorf("restore key %q %q of partition %d: %w: %w", h.Key.Item, h.Key.Location, p.id, ErrIntegrity, err)
+		}
+	}
+	if p.tries == 0 {
+		p.done() // what is loaded stays, so the next load is an operation of its own
+	}
 	return Progress{}, nil
 }
 

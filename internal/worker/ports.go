@@ -14,8 +14,9 @@ type Store interface {
 	Claim(ctx context.Context, p ledger.Partition) (store.Owned, error)
 	// Observe reads the row under its lock, with the identity of the server asked.
 	Observe(ctx context.Context, p ledger.Partition) (store.Owned, error)
-	// Load returns the histories of keys in the order asked.
-	Load(ctx context.Context, p ledger.Partition, keys []ledger.StockKey) ([]store.KeyHistory, error)
+	// Load returns the histories of the first of keys, at least one, in the order asked; whole leaves snapshots out. It
+	// fails with store.ErrServerChanged where the server asked is not the token's.
+	Load(ctx context.Context, t store.Token, p ledger.Partition, keys []ledger.StockKey, whole bool) ([]store.KeyHistory, error)
 	// Commit applies one batch under a token: all of it or nothing, or store.ErrCommitUnknown.
 	Commit(ctx context.Context, t store.Token, b *ledger.Batch) error
 	// SaveSnapshots stores encoded key states as of committed frontiers.

@@ -74,32 +74,51 @@ func (n *Namespace) fence(s *partition, t store.Token, expected ledger.Frontier)
 	return nil
 }
 
-// Load returns the history of each key in the order asked: its snapshot, and its decisions from the snapshot's frontier on.
-func (n *Namespace) Load(_ context.Context, p ledger.Partition, keys []ledger.StockKey) ([]store.KeyHistory, error) {
+// Load returns the histories of the first of keys, in the order asked: as many as store.LoadRows and the other limits beside
+// it allow, at least one. A history is the key's snapshot, unless whole leaves it out, and its decisions from the snapshot's
+// frontier on. ErrServerChanged if the server is another one than the token's.
+func (n *Namespace) Load(_ context.Context, t store.Token, p ledger.Partition, keys []ledger.StockKey, whole bool) ([]store.KeyHistory, error) {
 	n.db.mu.Lock()
 	defer n.db.mu.Unlock()
 	s, err := n.partition(p)
+	if err == nil && t.Server != n.db.server {
+		err = store.ErrServerChanged
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)
 	}
-	histories := make([]store.KeyHistory, len(keys))
+	var histories []store.KeyHistory
+	rows, changes, size := 0, 0, 0
 	for i, k := range keys {
-		h := &histories[i]
-		h.Key = k
-		if h.KeyID, h.Known = s.keys[k]; !h.Known {
-			continue
+		h := s.history(k, whole)
+		rows, size = rows+len(h.Decisions), size+len(h.Snapshot)
+		for d := range h.Decisions {
+			changes += len(h.Decisions[d].Changes)
 		}
-		from := ledger.Frontier(0)
-		if snapshot, ok := s.snapshots[h.KeyID]; ok {
-			h.Snapshot, from = bytes.Clone(snapshot.State), snapshot.Frontier
+		if i > 0 && (rows >= store.LoadRows || changes > store.LoadChanges || size > store.LoadBytes) {
+			break
 		}
-		for _, at := range s.byKey[h.KeyID] {
-			if d := &s.journal[at]; ledger.Frontier(d.Offset) >= from {
-				h.Decisions = append(h.Decisions, store.CloneDecision(d))
-			}
-		}
+		histories = append(histories, h)
 	}
 	return histories, nil
+}
+
+// history returns what rebuilds one key.
+func (s *partition) history(k ledger.StockKey, whole bool) store.KeyHistory {
+	h := store.KeyHistory{Key: k}
+	if h.KeyID, h.Known = s.keys[k]; !h.Known {
+		return h
+	}
+	from := ledger.Frontier(0)
+	if snapshot, ok := s.snapshots[h.KeyID]; ok && !whole {
+		h.Snapshot, from = bytes.Clone(snapshot.State), snapshot.Frontier
+	}
+	for _, at := range s.byKey[h.KeyID] {
+		if d := &s.journal[at]; ledger.Frontier(d.Offset) >= from {
+			h.Decisions = append(h.Decisions, store.CloneDecision(d))
+		}
+	}
+	return h
 }
 
 // Commit applies one batch (S8): ErrFence unless the token and the expected frontier are the installed ones,

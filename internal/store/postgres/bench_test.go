@@ -146,12 +146,15 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	rows, cpu := 0, serverCPU(b, url)
 	for b.Loop() {
-		histories, err := n.Load(ctx, 0, keys)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, h := range histories {
-			rows += len(h.Decisions)
+		for missing := keys; len(missing) > 0; {
+			histories, err := n.Load(ctx, o.Token, 0, missing, false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, h := range histories {
+				rows += len(h.Decisions)
+			}
+			missing = missing[len(histories):]
 		}
 	}
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")

@@ -69,7 +69,7 @@ var evidenceCases = []testCase{
 		for i, id := range hostile {
 			keys[i] = ledger.StockKey{Item: id, Location: id}
 		}
-		histories, err := e.ns.Load(e.ctx, 0, keys)
+		histories, err := e.ns.Load(e.ctx, e.observe(0).Token, 0, keys, false)
 		e.ok(err)
 		for i := range histories {
 			e.equal("history", histories[i].Decisions, all[i:i+1])

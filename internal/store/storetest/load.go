@@ -10,7 +10,7 @@ import (
 // load returns the histories of keys on partition 0.
 func (e *env) load(keys ...ledger.StockKey) []store.KeyHistory {
 	e.Helper()
-	h, err := e.ns.Load(e.ctx, 0, keys)
+	h, err := e.ns.Load(e.ctx, e.observe(0).Token, 0, keys, false)
 	e.ok(err)
 	return h
 }
@@ -40,7 +40,7 @@ var loadCases = []testCase{
 	}},
 	{"load/a key of another partition is not known here", func(e *env) {
 		e.threeEach()
-		h, err := e.ns.Load(e.ctx, 1, []ledger.StockKey{widget})
+		h, err := e.ns.Load(e.ctx, e.observe(1).Token, 1, []ledger.StockKey{widget}, false)
 		e.ok(err)
 		e.equal("histories", h, []store.KeyHistory{{Key: widget}})
 	}},
@@ -73,6 +73,87 @@ var loadCases = []testCase{
 		h := e.load(widget)[0]
 		e.equal("state", string(h.Snapshot), "three")
 		e.equal("rest", h.Decisions, all[4:5])
+	}},
+	{"load/S12 another server gives no histories", func(e *env) {
+		o, _, _ := e.threeEach()
+		other := o.Token
+		other.Server.Timeline++
+		_, err := e.ns.Load(e.ctx, other, 0, []ledger.StockKey{widget}, false)
+		e.fails(err, store.ErrServerChanged)
+	}},
+	{"load/a snapshot is left out where it is not wanted", func(e *env) {
+		o, _, all := e.threeEach()
+		e.ok(e.ns.SaveSnapshots(e.ctx, o.Token, 0, o.Frontier, []store.KeySnapshot{{KeyID: 0, Frontier: o.Frontier, State: []byte("damaged")}}))
+		h, err := e.ns.Load(e.ctx, o.Token, 0, []ledger.StockKey{widget, gadget}, true)
+		e.ok(err)
+		e.equal("histories", h, []store.KeyHistory{
+			{Key: widget, Known: true, KeyID: 0, Decisions: []ledger.Decision{all[0], all[2], all[4]}},
+			{Key: gadget, Known: true, KeyID: 1, Decisions: []ledger.Decision{all[1], all[3]}},
+		})
+	}},
+	{"load/I22 no more rows than the limit, but whole keys and at least one", func(e *env) {
+		o, b := e.claim(0), newBuilder(0)
+		keys := []ledger.StockKey{{Item: "a", Location: "x"}, {Item: "none", Location: "x"}, {Item: "b", Location: "x"}, {Item: "c", Location: "x"}}
+		rows := map[ledger.StockKey]int{keys[0]: store.LoadRows/2 + 7, keys[2]: 2*store.LoadRows + 5, keys[3]: 3}
+		for _, k := range []ledger.StockKey{keys[0], keys[2], keys[3]} {
+			var all []ledger.Decision
+			for range rows[k] {
+				all = append(all, b.valid(k))
+			}
+			e.ok(e.ns.Commit(e.ctx, o.Token, b.batch(all...)))
+		}
+		calls := 0
+		for missing := keys; len(missing) > 0; calls++ {
+			h, err := e.ns.Load(e.ctx, o.Token, 0, missing, false)
+			e.ok(err)
+			if len(h) == 0 || len(h) > len(missing) {
+				e.Fatalf("%d histories of %d keys", len(h), len(missing))
+			}
+			total := 0
+			for i := range h {
+				e.equal("key", h[i].Key, missing[i])
+				e.equal("rows of "+h[i].Key.Item, len(h[i].Decisions), rows[h[i].Key])
+				if total += rows[h[i].Key]; i > 0 && total > store.LoadRows {
+					e.Fatalf("%d rows in one load", total)
+				}
+				for at := 1; at < len(h[i].Decisions); at++ {
+					if h[i].Decisions[at].Offset != h[i].Decisions[at-1].Offset+1 {
+						e.Fatalf("offset %d follows %d", h[i].Decisions[at].Offset, h[i].Decisions[at-1].Offset)
+					}
+				}
+			}
+			missing = missing[len(h):]
+		}
+		if calls < 2 {
+			e.Fatal("everything came at once")
+		}
+	}},
+	{"load/I22 no more changes and no more snapshot bytes than the limits", func(e *env) {
+		o, b := e.claim(0), newBuilder(0)
+		var changes []ledger.Change
+		for i := range ledger.Day(36_000) {
+			changes = append(changes, balance(jan1+i, 1, 1))
+		}
+		var keys []ledger.StockKey
+		for i := range store.LoadChanges/len(changes) + 3 {
+			keys = append(keys, ledger.StockKey{Item: fmt.Sprint("item-", i), Location: "x"})
+			e.ok(e.ns.Commit(e.ctx, o.Token, b.batch(b.valid(keys[i], changes...))))
+		}
+		first, err := e.ns.Load(e.ctx, o.Token, 0, keys, false)
+		e.ok(err)
+		if n := len(first); n < 2 || n >= len(keys) {
+			e.Fatalf("%d of %d histories", n, len(keys))
+		}
+		at := e.observe(0).Frontier
+		large := make([]byte, store.LoadBytes*2/3)
+		for i := range ledger.KeyID(3) {
+			e.ok(e.ns.SaveSnapshots(e.ctx, o.Token, 0, at, []store.KeySnapshot{{KeyID: i, Frontier: at, State: large}}))
+		}
+		first, err = e.ns.Load(e.ctx, o.Token, 0, keys[:3], false)
+		e.ok(err)
+		if len(first) != 1 || len(first[0].Snapshot) != len(large) {
+			e.Fatalf("%d histories with large snapshots", len(first))
+		}
 	}},
 	{"snapshot/a fenced owner saves none", func(e *env) {
 		o, _, _ := e.threeEach()
@@ -119,7 +200,7 @@ var loadCases = []testCase{
 		before := e.load(widget, gadget)
 		ns, err := e.db.Namespace(e.ctx, e.cfg)
 		e.ok(err)
-		after, err := ns.Load(e.ctx, 0, []ledger.StockKey{widget, gadget})
+		after, err := ns.Load(e.ctx, e.observe(0).Token, 0, []ledger.StockKey{widget, gadget}, false)
 		e.ok(err)
 		e.equal("histories", after, before)
 	}},

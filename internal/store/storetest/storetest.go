@@ -51,7 +51,7 @@ type Guard interface {
 type Worker interface {
 	Claim(ctx context.Context, p ledger.Partition) (store.Owned, error)
 	Observe(ctx context.Context, p ledger.Partition) (store.Owned, error)
-	Load(ctx context.Context, p ledger.Partition, keys []ledger.StockKey) ([]store.KeyHistory, error)
+	Load(ctx context.Context, t store.Token, p ledger.Partition, keys []ledger.StockKey, whole bool) ([]store.KeyHistory, error)
 	Commit(ctx context.Context, t store.Token, b *ledger.Batch) error
 	SaveSnapshots(ctx context.Context, t store.Token, p ledger.Partition, at ledger.Frontier, snapshots []store.KeySnapshot) error
 }

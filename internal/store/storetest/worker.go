@@ -145,7 +145,7 @@ var commitCases = []testCase{
 		e.fails(e.ns.Commit(e.ctx, old.Token, newBuilder(0).one(widget)), store.ErrFence)
 		e.equal("owned", e.observe(0), now)
 		e.equal("journal", len(e.journal(0)), 0)
-		h, err := e.ns.Load(e.ctx, 0, []ledger.StockKey{widget})
+		h, err := e.ns.Load(e.ctx, now.Token, 0, []ledger.StockKey{widget}, false)
 		e.ok(err)
 		e.equal("key", h, []store.KeyHistory{{Key: widget}})
 	}},
