@@ -160,7 +160,9 @@ func (p *Partition) fetch(ctx context.Context) (Progress, error) {
 // decide turns the records into a batch, once the states that they need are loaded.
 func (p *Partition) decide(ctx context.Context) (Progress, error) {
 	if keys := p.states.Missing(p.records); len(keys) > 0 {
-		return p.load(ctx, keys)
+		if progress, all, err := p.load(ctx, keys); err != nil || !all {
+			return progress, err
+		}
 	}
 	batch, err := engine.Step(p.states, p.at, p.records, p.next)
 	if err != nil {
@@ -174,16 +176,17 @@ func (p *Partition) decide(ctx context.Context) (Progress, error) {
 	return Progress{}, nil
 }
 
-// load restores the states of some of keys, as many as one load gives; the next step goes on. A snapshot is an accelerator,
+// load restores the states of keys, or of as many as one load gives; the next step goes on then. A snapshot is an accelerator,
 // never an authority: a key whose state does not come out of it is loaded again from all its decisions.
-func (p *Partition) load(ctx context.Context, keys []ledger.StockKey) (Progress, error) {
-	whole := p.suspect != nil
+func (p *Partition) load(ctx context.Context, keys []ledger.StockKey) (_ Progress, all bool, _ error) {
+	missing, whole := len(keys), p.suspect != nil
 	if whole {
 		keys = []ledger.StockKey{*p.suspect}
 	}
 	histories, err := p.store.Load(ctx, p.token, p.id, keys, whole)
 	if err != nil {
-		return p.retry(fmt.Errorf("load keys of partition %d: %w", p.id, err))
+		progress, err := p.retry(fmt.Errorf("load keys of partition %d: %w", p.id, err))
+		return progress, false, err
 	}
 	p.suspect = nil
 	for i := range histories {
@@ -194,15 +197,15 @@ func (p *Partition) load(ctx context.Context, keys []ledger.StockKey) (Progress,
 			p.log.Warn("snapshot of no use, loading every decision of its key", "namespace", p.cfg.Namespace, "partition", p.id,
 				"item", h.Key.Item, "location", h.Key.Location, "error", err)
 			p.suspect = &h.Key
-			return Progress{}, nil
+			return Progress{}, false, nil
 		case err != nil:
-			return Progress{}, fmt.Errorf("restore key %q %q of partition %d: %w: %w", h.Key.Item, h.Key.Location, p.id, ErrIntegrity, err)
+			return Progress{}, false, fmt.Errorf("restore key %q %q of partition %d: %w: %w", h.Key.Item, h.Key.Location, p.id, ErrIntegrity, err)
 		}
 	}
-	if p.tries == 0 {
+	if all = len(histories) == missing; !all && p.tries == 0 {
 		p.done() // what is loaded stays, so the next load is an operation of its own
 	}
-	return Progress{}, nil
+	return Progress{}, all, nil
 }
 
 // commit sends the batch once, under a fresh look at the topic.
