@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"amends/internal/broker"
@@ -22,6 +23,7 @@ type Lifecycle struct {
 	pause   func(ctx context.Context, d time.Duration) error
 	hold    func(ledger.Partition, bool)
 	ctx     context.Context // of the role: a callback's own context outlives a revoke and proves nothing
+	atOnce  int             // calls of the store that a callback has in progress at the same time
 	claimed map[ledger.Partition]store.Owned
 	failed  map[ledger.Partition]error
 	running map[ledger.Partition]*Partition
@@ -33,7 +35,11 @@ var _ broker.Member = (*Lifecycle)(nil)
 
 var errClosed = errors.New("the worker is stopping")
 
-// Assigned claims partitions, one after the other, before it returns. What could not be claimed is told by Positions.
+// errLate: the budget of an assignment ended before a claim was made. The partition claims by its own steps.
+var errLate = errors.New("not claimed within the budget of the assignment")
+
+// Assigned claims partitions, a few at the same time, before it returns. What could not be claimed is told by Positions, but
+// for what the budget of the callback had no time for: that claims later, by itself.
 func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,21 +50,54 @@ func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
 	}
 	l.release(partitions)
 	began := l.clock()
-	for _, p := range partitions {
-		owned, err := l.claim(p, began)
-		if err != nil {
-			l.failed[p] = err
+	owned, failures := make([]store.Owned, len(partitions)), make([]error, len(partitions))
+	_ = l.each(len(partitions), func(i int) error {
+		owned[i], failures[i] = l.claim(partitions[i], began)
+		return nil
+	})
+	for i, p := range partitions {
+		if failures[i] != nil {
+			l.failed[p] = failures[i]
 			continue
 		}
-		l.claimed[p] = owned
-		l.log.Info("partition claimed", "namespace", l.cfg.Namespace, "partition", p, "epoch", owned.Token.Epoch, "frontier", owned.Frontier, "sequence", owned.Sequence)
+		l.claimed[p] = owned[i]
+		l.log.Info("partition claimed", "namespace", l.cfg.Namespace, "partition", p, "epoch", owned[i].Token.Epoch, "frontier", owned[i].Frontier, "sequence", owned[i].Sequence)
 	}
+}
+
+// each calls do for 0 to n-1, atOnce of them at the same time, and has joined all when it returns; no further one begins
+// after one that failed, whose error it returns.
+func (l *Lifecycle) each(n int, do func(i int) error) error {
+	if l.atOnce <= 1 {
+		for i := range n {
+			if err := do(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	var first error
+	var once sync.Once
+	var next, failed atomic.Int64
+	for range min(l.atOnce, n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && failed.Load() == 0; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					failed.Store(1)
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
 }
 
 // claim installs an epoch: three attempts within the budget that began with the assignment. After an unknown outcome it
 // claims afresh, under an assignment that is valid because the callback has not returned: an extra epoch is harmless (S12).
 func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, error) {
-	err := errors.New("the budget of the assignment ended before an attempt")
+	var err error
 	for try := range MaxAttempts {
 		if try > 0 {
 			if e := l.pause(l.ctx, FirstWait*time.Duration(try)); e != nil {
@@ -67,7 +106,10 @@ func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, err
 		}
 		left := RetryBudget - l.clock().Sub(began)
 		if left <= 0 {
-			break
+			if err == nil {
+				return store.Owned{}, fmt.Errorf("claim partition %d: %w", p, errLate)
+			}
+			return store.Owned{}, fmt.Errorf("claim partition %d: %w: %w", p, errLate, store.Resolved(err))
 		}
 		var owned store.Owned
 		op, cancel := context.WithTimeout(l.ctx, min(OperationTimeout, left))
@@ -87,8 +129,8 @@ func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, err
 	return store.Owned{}, fmt.Errorf("claim partition %d: %w: %w", p, ErrRetries, err)
 }
 
-// Positions reads each claimed row back, checks that the claim still stands, and starts the partition from its frontier.
-// It never installs an epoch. An error makes the group assign again, which claims again: so a database that is away is
+// Positions reads each claimed row back, checks that the claim still stands, and starts the partition from its frontier; one
+// whose claim is late it starts from the frontier as it is now, to claim first. It never installs an epoch. An error makes the group assign again, which claims again: so a database that is away is
 // waited for without limit.
 func (l *Lifecycle) Positions(_ context.Context, partitions []ledger.Partition) (map[ledger.Partition]ledger.Frontier, error) {
 	l.mu.Lock()
@@ -96,51 +138,74 @@ func (l *Lifecycle) Positions(_ context.Context, partitions []ledger.Partition) 
 	if l.closed {
 		return nil, errClosed
 	}
-	at := make(map[ledger.Partition]ledger.Frontier, len(partitions))
-	for _, p := range partitions {
-		owned, err := l.observe(p)
-		if err != nil {
-			if l.ctx.Err() != nil {
-				return nil, errClosed
-			}
-			if kind := classify(err); kind != away && kind != moved {
-				l.fail(err)
-			}
-			l.ready.set("database", err)
-			return nil, err
+	rows, err := l.rows(partitions)
+	if err != nil {
+		if l.ctx.Err() != nil {
+			return nil, errClosed
 		}
-		at[p] = owned.Frontier
-		l.claimed[p] = owned
+		if kind := classify(err); kind != away && kind != moved {
+			l.fail(err)
+		}
+		l.ready.set("database", err)
+		return nil, err
 	}
 	l.ready.set("database", nil)
-	for _, p := range partitions {
-		part := newPartition(l.shared, p, l.claimed[p], func(held bool) { l.hold(p, held) })
+	at := make(map[ledger.Partition]ledger.Frontier, len(partitions))
+	for i, p := range partitions {
+		at[p] = rows[i].Frontier
+		part := newPartition(l.shared, p, rows[i], func(held bool) { l.hold(p, held) })
+		if l.failed[p] != nil {
+			part.phase, part.token = claiming, store.Token{}
+		}
 		delete(l.claimed, p)
+		delete(l.failed, p)
 		l.running[p] = part
 		l.start(part)
 	}
 	return at, nil
 }
 
-// observe reads the row of a claimed partition and compares it with the claim.
-func (l *Lifecycle) observe(p ledger.Partition) (store.Owned, error) {
-	if err := l.failed[p]; err != nil {
-		return store.Owned{}, err
+// rows reads the rows of partitions, in their order, and compares each with its claim.
+func (l *Lifecycle) rows(partitions []ledger.Partition) ([]store.Owned, error) {
+	for _, p := range partitions {
+		if err := l.failed[p]; err != nil && !errors.Is(err, errLate) {
+			return nil, err
+		}
+		part := l.running[p]
+		if part == nil {
+			continue
+		}
+		l.release([]ledger.Partition{p}) // asked again, as after a session that ended before it fetched
+		if l.claimed[p] = (store.Owned{Token: part.token}); part.token == (store.Token{}) {
+			delete(l.claimed, p)
+			l.failed[p] = errLate
+		}
 	}
-	if part := l.running[p]; part != nil { // asked again, as after a session that ended before it fetched
-		l.release([]ledger.Partition{p})
-		l.claimed[p] = store.Owned{Token: part.token}
-	}
+	budget, cancel := context.WithTimeout(l.ctx, RetryBudget)
+	defer cancel()
+	rows := make([]store.Owned, len(partitions))
+	err := l.each(len(partitions), func(i int) (err error) {
+		rows[i], err = l.observe(budget, partitions[i])
+		return err
+	})
+	return rows, err
+}
+
+// observe reads the row of a partition and compares it with the claim, unless that is late.
+func (l *Lifecycle) observe(ctx context.Context, p ledger.Partition) (store.Owned, error) {
 	claimed, ok := l.claimed[p]
-	if !ok {
+	late := l.failed[p] != nil
+	if !ok && !late {
 		return store.Owned{}, fmt.Errorf("position partition %d: it was not claimed", p)
 	}
-	op, cancel := context.WithTimeout(l.ctx, OperationTimeout)
+	op, cancel := context.WithTimeout(ctx, OperationTimeout)
 	defer cancel()
 	owned, err := l.store.Observe(op, p)
 	switch {
 	case err != nil:
 		return store.Owned{}, fmt.Errorf("position partition %d: %w", p, err)
+	case late:
+		return owned, nil
 	case owned.Token.Server != claimed.Token.Server:
 		return store.Owned{}, fmt.Errorf("position partition %d: %w", p, store.ErrServerChanged)
 	case owned.Token != claimed.Token:

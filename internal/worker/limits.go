@@ -22,8 +22,15 @@ const (
 	closeTimeout     = 4 * time.Second // leaving the group
 )
 
-// A partition must be given up before the group gives it to somebody else.
-const _ = uint(broker.RebalanceTimeout - RetryBudget - StopGrace)
+// A partition must be given up before the group gives it to somebody else; and both callbacks of an assignment, each within
+// its budget, must end before.
+const (
+	_ = uint(broker.RebalanceTimeout - RetryBudget - StopGrace)
+	_ = uint(broker.RebalanceTimeout - 2*RetryBudget - StopGrace)
+)
+
+// claimsAtOnce is how many partitions of an assignment are claimed at the same time; half the connections of a pool.
+const claimsAtOnce = 8
 
 // Sizes of a batch: what a poll returned, up to these. The engine ends a batch at its own bound of outputs.
 const (

@@ -85,7 +85,7 @@ func newRunner(ctx context.Context, o *Options) *runner {
 	r := &runner{joined: make(chan struct{}), drives: map[*Partition]*drive{}, interrupt: func() {}}
 	r.ctx, r.end = context.WithCancel(ctx)
 	r.hard, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.life, r.identity = newLifecycle(r.ctx, o, &Drive{Start: r.start, Stop: r.stop, Fail: r.fail, Hold: r.hold, Wake: r.wakePoll, Clock: time.Now, Pause: pause})
+	r.life, r.identity = newLifecycle(r.ctx, o, &Drive{Start: r.start, Stop: r.stop, Fail: r.fail, Hold: r.hold, Wake: r.wakePoll, Clock: time.Now, Pause: pause, AtOnce: claimsAtOnce})
 	r.shared = r.life.shared
 	r.ready.set("group", errors.New("joining"))
 	return r

@@ -89,18 +89,6 @@ func TestS12UnknownClaimsAreExhausted(t *testing.T) {
 	}
 }
 
-// S12: a partition whose claim was never tried, because others took the budget, says so.
-func TestS12ClaimOutOfBudget(t *testing.T) {
-	s := newStage(t, 1, true)
-	o := s.options(s.store)
-	r := newRunner(s.ctx(), &o)
-	defer r.cancel()
-	_, err := r.life.claim(0, time.Now().Add(-RetryBudget))
-	if !errors.Is(err, ErrRetries) || !strings.Contains(err.Error(), "budget") || s.store.claims != 0 {
-		t.Fatalf("error %v after %d claims", err, s.store.claims)
-	}
-}
-
 // bombed is a source whose first poll says that a batch cannot be read.
 type bombed struct{ empty }
 
