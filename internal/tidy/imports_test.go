@@ -95,6 +95,7 @@ var table = map[string]rule{
 	"scratch":         {},
 	"tidy":            {},
 	"doctest":         {},
+	"drill":           {},
 	"pgtest":          {internal: "absent scratch embedded embedded/process", external: pgx},
 	"kafkatest":       {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
 	"store/storetest": {internal: "ledger manifest wire journal engine store", external: "github.com/google/go-cmp"},
