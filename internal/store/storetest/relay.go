@@ -152,6 +152,9 @@ var relayCases = []testCase{
 		forged := e.acquire(store.Relay, 0, "other")
 		forged.Nonce[0] ^= 1
 		e.refused(forged, store.Receipt{First: 0, Next: 3, Offset: 0}, store.ErrFence)
+		forged.Nonce[0] ^= 1
+		forged.Term++
+		e.refused(forged, store.Receipt{First: 0, Next: 3, Offset: 0}, store.ErrFence)
 	}},
 	{"receipt/a view's lease gives no receipts", func(e *env) {
 		e.outbox()

@@ -133,6 +133,9 @@ var viewCases = []testCase{
 		forged := now
 		forged.Nonce[5] ^= 4
 		e.pageRefused(forged, page(0, at, viewRow(0, widget, jan1, 0, 1, 1)), store.ErrFence)
+		forged = now
+		forged.Term++
+		e.pageRefused(forged, page(0, at, viewRow(0, widget, jan1, 0, 1, 1)), store.ErrFence)
 		e.ok(e.ns.ApplyViewInput(e.ctx, now, page(0, at, viewRow(0, widget, jan1, 0, 1, 1))))
 	}},
 	{"view/a relay's lease or another partition's writes nothing", func(e *env) {

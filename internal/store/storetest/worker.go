@@ -156,6 +156,15 @@ var commitCases = []testCase{
 		e.fails(e.ns.Commit(e.ctx, t, newBuilder(0).one(widget)), store.ErrFence)
 		e.equal("owned", e.observe(0), o)
 	}},
+	{"commit/the right nonce with another epoch is fenced", func(e *env) {
+		o := e.claim(0)
+		for _, by := range []ledger.Epoch{-1, 1} {
+			t := o.Token
+			t.Epoch += by
+			e.fails(e.ns.Commit(e.ctx, t, newBuilder(0).one(widget)), store.ErrFence)
+		}
+		e.equal("owned", e.observe(0), o)
+	}},
 	{"commit/another timeline is another server", func(e *env) {
 		o := e.claim(0)
 		t := o.Token
