@@ -42,6 +42,8 @@ func (c client) look(what string) error {
 	case crashBefore:
 		w.count(fault.CrashBefore)
 		panic(crash{c.actor})
+	case between:
+		w.interleave(c.actor, row{role: "topic"})
 	}
 	return nil
 }
@@ -184,7 +186,7 @@ func (x *producer) Produce(_ context.Context, p ledger.Partition, messages []bro
 		x.checked = true
 	}
 	records := w.canonical(p, messages)
-	switch w.trouble(writeWays) {
+	switch w.troubled(writeWays, min(4*w.callTrouble, 500)) {
 	case fine:
 		return w.publish(p, records)
 	case refused:

@@ -90,8 +90,21 @@ func (w *World) interleave(a *actor, r row) {
 		w.depth--
 		a.busy = false
 	}()
+	if w.meddle != nil {
+		w.meddle(a, r)
+	} else {
+		w.disturb(a, r)
+	}
+	if a.killed {
+		w.count(fault.Killed)
+		panic(crash{a})
+	}
+}
+
+// disturb lets something happen, and others have their turns.
+func (w *World) disturb(a *actor, r row) {
 	p := r.partition
-	switch w.pick.One(7) {
+	switch w.pick.One(8) {
 	case 0:
 	case 1:
 		if r.role == "" {
@@ -110,15 +123,13 @@ func (w *World) interleave(a *actor, r row) {
 		a.killed = true
 	case 6:
 		w.finish(r)
+	case 7:
+		w.breakTopic(recreates)
 	}
 	for range w.pick.One(8) {
 		if !w.turn() {
 			break
 		}
-	}
-	if a.killed {
-		w.count(fault.Killed)
-		panic(crash{a})
 	}
 }
 
@@ -164,7 +175,9 @@ func (w *World) move(p ledger.Partition, to *member) {
 		if to.seats[p].lost {
 			to.revoke(p, true)
 		}
-		to.assign(p)
+		if to.err == nil {
+			to.assign(p)
+		}
 	})
 }
 

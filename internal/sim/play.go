@@ -121,7 +121,7 @@ func (w *World) heal() {
 	if w.broken {
 		turns = brokenTurns
 	}
-	for ; turns > 0 && !w.converged() && w.violation == nil; turns-- {
+	for ; turns > 0 && (w.broken || !w.converged()) && w.violation == nil; turns-- {
 		if !w.broken {
 			w.revive()
 		}

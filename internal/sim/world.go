@@ -24,6 +24,7 @@ type World struct {
 	history *serial.History
 	pick    *choice.Source
 	without canary
+	meddle  func(*actor, row) // instead of interleave, where a model says who acts between
 	db      *memory.DB
 	ns      namespace
 	source  *topic.Topic
@@ -58,9 +59,11 @@ type World struct {
 	next         int // task
 	depth        int
 	page         int
+	budget       int // calls that may still go wrong; below 0 any number
 	callTrouble  int // per mille of calls
 	turnTrouble  int // per mille of turns
 	tiny         bool
+	single       bool // readers return one record or marker at a time
 	healing      bool
 	lossy        bool
 	broken       bool // a topic is not the one it was: roles stop for good
@@ -96,7 +99,7 @@ const (
 
 func newWorld(h *serial.History, pick *choice.Source, keep bool, without canary) (*World, error) {
 	n := len(h.Parts)
-	w := &World{history: h, pick: pick, without: without, trace: trace{hash: fnvOffset, keep: keep}, written: make([]int, n), owners: make([]*member, n), claimer: make([]*actor, n),
+	w := &World{history: h, pick: pick, without: without, budget: -1, trace: trace{hash: fnvOffset, keep: keep}, written: make([]int, n), owners: make([]*member, n), claimer: make([]*actor, n),
 		source: topic.New(serial.SourceName, serial.SourceID, int32(n)), output: topic.New(serial.OutputName, serial.OutputID, int32(n)),
 		holding: map[store.Role][]*post{store.Relay: make([]*post, n), store.View: make([]*post, n)}}
 	w.db = memory.NewWithClock(w.clock)
@@ -157,11 +160,16 @@ func (w *World) count(f fault.Kind) {
 }
 
 // trouble asks what goes wrong with a call that has so many ways; 0 is nothing.
-func (w *World) trouble(ways int) int {
-	if w.healing || w.callTrouble == 0 {
+func (w *World) trouble(ways int) int { return w.troubled(ways, w.callTrouble) }
+
+func (w *World) troubled(ways, perMille int) int {
+	if w.healing || perMille == 0 || w.budget == 0 {
 		return fine
 	}
-	way := w.pick.Seldom(ways, w.callTrouble)
+	way := w.pick.Seldom(ways, perMille)
+	if way != fine {
+		w.budget--
+	}
 	if w.depth > 0 && (way == between || way == betweenAfter) {
 		return fine
 	}
@@ -170,7 +178,10 @@ func (w *World) trouble(ways int) int {
 
 // cut asks how much of what there is a reader returns.
 func (w *World) cut(all int) int {
-	if w.healing || all < 2 {
+	switch {
+	case w.single:
+		return min(all, 1)
+	case w.healing, all < 2:
 		return all
 	}
 	n := w.pick.Seldom(min(all, 4), 300)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -58,6 +59,7 @@ const (
 	batch        = 64    // schedules that a thread takes at a time
 	mostFailures = 5     // after which a run ends
 	shrinkBudget = 3_000 // schedules
+	gcPercent    = 400   // schedules are small and their garbage is all there is
 )
 
 // run is one run.
@@ -75,6 +77,7 @@ type run struct {
 // the report all the same.
 func Run(ctx context.Context, corpus *sim.Corpus, o Options) (*Report, error) {
 	began := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	r := &run{corpus: corpus, report: &Report{}, hashes: make(map[uint64]struct{}, o.Schedules), next: o.Seed, end: o.Seed + uint64(o.Schedules)}
 	var wg sync.WaitGroup
 	for range o.Threads {

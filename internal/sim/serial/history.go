@@ -84,11 +84,25 @@ func New(seed uint64) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make history %d: %w", seed, err)
 	}
-	h := &History{Parts: make([]Part, o.Partitions), Manifest: &manifest.Manifest{SourceTopic: SourceName, Config: cfg,
+	plans := make([][]Write, o.Partitions)
+	for p := range plans {
+		plans[p] = plan(r, source.Partition(ledger.Partition(p)))
+	}
+	h, err := Make(cfg, plans)
+	if err != nil {
+		return nil, fmt.Errorf("make history %d: %w", seed, err)
+	}
+	return h, nil
+}
+
+// Make makes the history of a source with these writes on each partition. The configuration's source incarnation is that
+// of SourceID.
+func Make(cfg *manifest.Config, plans [][]Write) (*History, error) {
+	h := &History{Parts: make([]Part, len(plans)), Manifest: &manifest.Manifest{SourceTopic: SourceName, Config: cfg,
 		Output: &manifest.Output{Topic: OutputName, Incarnation: topic.Incarnation(OutputID), Partitions: cfg.Partitions}}}
 	for p := range h.Parts {
 		part := &h.Parts[p]
-		part.plan(r, source.Partition(ledger.Partition(p)))
+		part.Writes = plans[p]
 		log := topic.New(SourceName, SourceID, 1).Log(0)
 		for i := range part.Writes {
 			part.Writes[i].Do(log)
@@ -96,16 +110,17 @@ func New(seed uint64) (*History, error) {
 		part.Records, _ = log.Read(ledger.Partition(p), 0, int(log.End()))
 		part.End = log.End()
 		if err := part.decide(cfg, ledger.Partition(p)); err != nil {
-			return nil, fmt.Errorf("make history %d: %w", seed, err)
+			return nil, fmt.Errorf("decide partition %d: %w", p, err)
 		}
 	}
 	return h, nil
 }
 
 // plan puts the records into transactions, and aborted ones and markers among them.
-func (part *Part) plan(r *workload.Rand, records []ledger.SourceRecord) {
+func plan(r *workload.Rand, records []ledger.SourceRecord) []Write {
+	var writes []Write
 	put := func(kind Kind, rec ledger.SourceRecord) {
-		part.Writes = append(part.Writes, Write{Kind: kind, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp})
+		writes = append(writes, Write{Kind: kind, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp})
 	}
 	for i := 0; i < len(records); {
 		if len(records[i].Value) > longestValue || len(records[i].Key) > longestValue {
@@ -136,6 +151,7 @@ func (part *Part) plan(r *workload.Rand, records []ledger.SourceRecord) {
 		}
 		put(Abort, ledger.SourceRecord{})
 	}
+	return writes
 }
 
 // Do writes it to a log.
