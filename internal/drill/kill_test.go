@@ -57,6 +57,14 @@ func (f *fleet) moves(role string, beyond int64) time.Duration {
 	})
 }
 
+// stopOne ends a role by SIGTERM; the next revive starts it again.
+func (f *fleet) stopOne(role string) time.Duration {
+	f.s.t.Helper()
+	p := f.running[role]
+	delete(f.running, role)
+	return p.stop()
+}
+
 // stop ends the fleet by SIGTERM.
 func (f *fleet) stop() {
 	f.s.t.Helper()

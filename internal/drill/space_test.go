@@ -217,14 +217,19 @@ type lock struct {
 // hold locks the position rows of a role for all partitions, so that its next commit waits.
 func (s *space) hold(role string) *lock {
 	s.t.Helper()
+	return s.holdBy("SELECT 1 FROM amends." + positions(role) + " WHERE namespace_id = (SELECT namespace_id FROM amends.namespaces WHERE namespace = '" + s.name + "') FOR UPDATE")
+}
+
+// holdBy holds whatever a statement locks.
+func (s *space) holdBy(statement string) *lock {
+	s.t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, s.env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = conn.Close(ctx) })
-	sql := "BEGIN; SELECT 1 FROM amends." + positions(role) + " WHERE namespace_id = (SELECT namespace_id FROM amends.namespaces WHERE namespace = '" + s.name + "') FOR UPDATE"
-	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(ctx, "BEGIN; "+statement).ReadAll(); err != nil {
 		s.t.Fatal(err)
 	}
 	return &lock{s, conn}
