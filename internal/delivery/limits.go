@@ -16,18 +16,24 @@ const (
 const (
 	RelayPageOutputs = 10_000
 	RelayPageBytes   = 4 << 20
-	ViewPageOutputs  = 50_000
-	unreceipted      = 200_000 // acknowledged outputs that may wait for their receipt
+	ViewPageOutputs  = 250_000   // decoded and held; several versions of an output are one row
+	ViewPageRows     = 50_000    // written by one transaction
+	viewOutputs      = 1_000_000 // the pages of all partitions together
+	patientRows      = 1_000     // a page from which on the next one waits to grow
+	viewPageLeast    = 10_000    // however many partitions there are
+	unreceipted      = 200_000   // acknowledged outputs that may wait for their receipt
 )
 
 // Waits of a partition with nothing to do.
 const (
-	idleFirst  = time.Millisecond
-	idleMost   = 20 * time.Millisecond
-	awayFirst  = 100 * time.Millisecond
-	awayMost   = time.Second
-	pollWait   = 200 * time.Millisecond // a view's read without records
-	growWait   = 20 * time.Millisecond  // a lagging view's read for a larger page
-	tailWait   = 200 * time.Millisecond // the worker behind what the topic holds
-	closeGrace = 3 * time.Second
+	idleFirst    = time.Millisecond
+	idleMost     = 20 * time.Millisecond
+	awayFirst    = 100 * time.Millisecond
+	awayMost     = time.Second
+	pollWait     = 200 * time.Millisecond // a view's read without records
+	mostPatience = time.Second            // a view's page under way, whatever the last one took
+	growWait     = 100 * time.Millisecond // a view's read for a larger page, where the topic holds more
+	gapWait      = 20 * time.Millisecond  // the same, where more may come
+	tailWait     = 200 * time.Millisecond // the worker behind what the topic holds
+	closeGrace   = 3 * time.Second
 )

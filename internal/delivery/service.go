@@ -62,6 +62,7 @@ func NewRelay(o RelayOptions, leases Leases, wake *Signal) *Service {
 // NewView returns the view of a namespace.
 func NewView(o ViewOptions, leases Leases) *Service {
 	o = o.withDefaults()
+	o.Ahead = true
 	return newService(store.View, o.Topic, leases, o.Logger, nil, func(l store.Lease) Stepper { return NewViewStepper(o, l) })
 }
 

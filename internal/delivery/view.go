@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store"
@@ -19,15 +20,21 @@ type ViewOptions struct {
 	Store  ViewStore
 	Topic  Topic
 	Logger *slog.Logger
-	// PageOutputs bounds a page; one repair may exceed it.
+	// PageOutputs bounds the outputs of a page, PageRows the rows that they are; one repair may exceed both.
 	PageOutputs int
+	PageRows    int
+	// Ahead reads on while a page is being committed. NewView sets it; a simulator that wants one order of events does not.
+	Ahead bool
 	// Pause waits between the attempts of a commit; nil for the machine's clock.
 	Pause Pause
 }
 
 func (o ViewOptions) withDefaults() ViewOptions {
 	if o.PageOutputs == 0 {
-		o.PageOutputs = ViewPageOutputs
+		o.PageOutputs = max(min(ViewPageOutputs, viewOutputs/max(int(o.Topic.Partitions), 1)), viewPageLeast)
+	}
+	if o.PageRows == 0 {
+		o.PageRows = min(ViewPageRows, o.PageOutputs)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -45,8 +52,12 @@ type ViewStepper struct {
 	reader  Reader
 	decider *view.Decider
 	changes []store.ViewChange
-	refused bool // the store refused the page, and it was decided again on its rows
-	lagging bool // the topic held more at the last read
+	failure error         // of a read beside a commit: the next read's
+	until   time.Time     // when the page in hand is to be committed at the latest
+	took    time.Duration // to commit the last large page
+	dry     bool          // the last read returned nothing
+	refused bool          // the store refused the page, and it was decided again on its rows
+	lagging bool          // the topic held more at the last read
 }
 
 var _ Stepper = (*ViewStepper)(nil)
@@ -75,13 +86,27 @@ func (s *ViewStepper) step(ctx context.Context) (Progress, error) {
 	if demand == view.NeedRows {
 		return Progress{}, s.load(ctx)
 	}
-	if demand == view.NeedRecords && s.lagging && s.decider.Held() < s.opts.PageOutputs {
-		return s.read(ctx, growWait) // a larger page writes the versions of one output once
+	if demand == view.NeedRecords && s.decider.Held() < s.opts.PageOutputs {
+		if wait := s.patience(); wait > 0 {
+			return s.read(ctx, wait) // a larger page writes the versions of one output once
+		}
 	}
 	if pg := s.decider.Page(); !pg.Empty() {
 		return s.commit(ctx, pg)
 	}
 	return s.read(ctx, pollWait)
+}
+
+// patience is how long the page may wait for more records: while the topic is known to hold more, and after a large page
+// for as long again as it took to commit, so that what a busy view costs follows the rows that differ and not the versions.
+func (s *ViewStepper) patience() time.Duration {
+	if s.lagging {
+		return growWait
+	}
+	if s.dry || s.decider.Held() == 0 {
+		return 0
+	}
+	return min(time.Until(s.until), max(gapWait, s.took/4))
 }
 
 // open begins at the stored position. The reader refuses one beyond the broker's end.
@@ -107,21 +132,21 @@ func (s *ViewStepper) open(ctx context.Context) error {
 	}
 	s.reader = r
 	s.decider = view.New(s.opts.Config, p, view.Position{Output: pos.Output, Sequence: pos.Sequence, Cause: pos.Cause}, s.opts.PageOutputs)
+	s.decider.LimitRows(s.opts.PageRows)
 	return nil
 }
 
 // read waits for records. When none come, an incomplete repair that rests on assumptions is checked.
 func (s *ViewStepper) read(ctx context.Context, most time.Duration) (Progress, error) {
+	if err := s.failure; err != nil {
+		s.failure = nil
+		return Progress{}, err
+	}
 	op, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	s.lagging = false
-	fetched, err := s.reader.Poll(op)
-	for _, f := range fetched {
-		if f.Partition == s.lease.Partition {
-			s.decider.Read(f.Records, f.Next)
-			s.lagging = ledger.Frontier(f.Stable) > f.Next
-		}
-	}
+	fetched, err := s.poll(op)
+	s.dry = len(fetched) == 0
 	switch {
 	case len(fetched) > 0 && (err == nil || away(err)):
 		return Progress{}, nil
@@ -132,6 +157,35 @@ func (s *ViewStepper) read(ctx context.Context, most time.Duration) (Progress, e
 		return Progress{}, nil
 	}
 	return Progress{}, err
+}
+
+// poll reads what the topic has into the decider.
+func (s *ViewStepper) poll(ctx context.Context) ([]broker.Fetched, error) {
+	fetched, err := s.reader.Poll(ctx)
+	for _, f := range fetched {
+		if f.Partition == s.lease.Partition {
+			s.decider.Read(f.Records, f.Next)
+			s.lagging = ledger.Frontier(f.Stable) > f.Next
+		}
+	}
+	return fetched, err
+}
+
+// ahead reads on beside a commit until it is done, or as much is held as two pages may.
+func (s *ViewStepper) ahead(ctx context.Context, committing *task) {
+	op, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		<-committing.done
+	}()
+	for s.failure == nil && op.Err() == nil && s.decider.Held() < 2*s.opts.PageOutputs {
+		fetched, err := s.poll(op)
+		if err == nil || op.Err() != nil && errors.Is(err, op.Err()) || len(fetched) > 0 && away(err) {
+			continue
+		}
+		s.failure = err
+	}
 }
 
 // load gives the decider the rows that it asks for.
@@ -151,10 +205,16 @@ func (s *ViewStepper) load(ctx context.Context) error {
 
 // commit applies a page. A store that refuses its versions makes the decider look at the rows, once.
 func (s *ViewStepper) commit(ctx context.Context, pg view.Page) (Progress, error) {
-	in := s.input(pg)
-	err := settle(ctx, s.opts.Pause,
-		func(ctx context.Context) error { return s.opts.Store.ApplyViewInput(ctx, s.lease, in) },
-		func(ctx context.Context) (bool, error) { return s.written(ctx, in) })
+	in, began := s.input(pg), time.Now()
+	committing := begin(!s.opts.Ahead, func() error {
+		return settle(ctx, s.opts.Pause,
+			func(ctx context.Context) error { return s.opts.Store.ApplyViewInput(ctx, s.lease, in) },
+			func(ctx context.Context) (bool, error) { return s.written(ctx, in) })
+	})
+	if s.opts.Ahead {
+		s.ahead(ctx, committing)
+	}
+	err := committing.join()
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrProtocol) && !s.refused:
@@ -173,6 +233,11 @@ func (s *ViewStepper) commit(ctx context.Context, pg view.Page) (Progress, error
 		return Progress{Outputs: applied}, &StoppedError{Partition: s.lease.Partition, Offset: v.Offset, Reason: v.String()}
 	}
 	s.decider.Committed()
+	s.until = time.Time{}
+	if now := time.Now(); s.opts.Ahead && len(in.Changes) >= patientRows {
+		s.took, s.dry = now.Sub(began), false
+		s.until = now.Add(min(2*s.took, mostPatience))
+	}
 	return Progress{Outputs: applied}, nil
 }
 

@@ -98,7 +98,7 @@ func (d *Decider) judge(it *item) (verdict, Reason, string) {
 	if detail := d.breaks(e); detail != "" {
 		return violates, RepairBroken, detail
 	}
-	if e.Index == 0 && d.whole > 0 && d.whole+e.Count > d.limit {
+	if e.Index == 0 && d.whole > 0 && (d.whole+e.Count > d.limit || len(d.changes)+e.Count > d.rowLimit) {
 		return full, "", ""
 	}
 	i, seen := d.index[it.output]

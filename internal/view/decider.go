@@ -81,6 +81,7 @@ type Decider struct {
 
 	whole, decided int
 	limit          int
+	rowLimit       int
 	assumed        int // slots whose stored version is not loaded
 	next           ledger.Sequence
 	cause          ledger.Offset // of the last output decided
@@ -97,13 +98,17 @@ type slot struct {
 	change  int32          // index into changes, -1 while only the pending repair touches it
 }
 
-// New returns a Decider at a durable position. limit is how many outputs a page may hold, 1 or more; one repair may exceed it.
+// New returns a Decider at a durable position. limit is how many outputs a page may hold, 1 or more, and how many rows
+// unless LimitRows says less; one repair may exceed both.
 func New(cfg *manifest.Config, p ledger.Partition, pos Position, limit int) *Decider {
-	d := &Decider{cfg: cfg, partition: p, base: pos, lead: pos.Output, end: pos.Output, limit: max(limit, 1),
+	d := &Decider{cfg: cfg, partition: p, base: pos, lead: pos.Output, end: pos.Output, limit: max(limit, 1), rowLimit: max(limit, 1),
 		rows: map[ledger.OutputID]Row{}, index: map[uint64]int32{}, numbers: map[ledger.StockKey]uint64{}}
 	d.rewind()
 	return d
 }
+
+// LimitRows makes pages end at n rows too, 1 or more: several versions of an output are one row.
+func (d *Decider) LimitRows(n int) { d.rowLimit = max(n, 1) }
 
 // End returns the offset past everything read.
 func (d *Decider) End() ledger.Frontier { return d.end }

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"amends/internal/ledger"
 	"amends/internal/wire"
@@ -29,17 +30,29 @@ func (d *Decider) Read(records []ledger.SourceRecord, next ledger.Frontier) {
 		if ledger.Frontier(r.Offset) < d.end {
 			continue // seen already
 		}
-		it := item{offset: r.Offset, end: ledger.Frontier(r.Offset) + 1}
-		if reason, detail := d.decode(r, &it); reason != "" {
+		it := d.blank()
+		it.offset, it.end = r.Offset, ledger.Frontier(r.Offset)+1
+		if reason, detail := d.decode(r, it); reason != "" {
+			d.items = d.items[:len(d.items)-1]
 			d.broken = &Violation{Reason: reason, Detail: detail, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Offset: r.Offset}
 			return
 		}
-		d.items = append(d.items, it)
 		d.end = it.end
 	}
 	if d.broken == nil && next > d.end {
 		d.end = next
 	}
+}
+
+// blank adds an item to fill in.
+func (d *Decider) blank() *item {
+	if len(d.items) == cap(d.items) {
+		d.items = slices.Grow(d.items, max(len(d.items), 256))
+	}
+	d.items = d.items[:len(d.items)+1]
+	it := &d.items[len(d.items)-1]
+	*it = item{}
+	return it
 }
 
 // decode reads a record into it and judges what needs no row: an empty reason means that it is sound.

@@ -736,3 +736,31 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(in)), "ns/record")
 }
+
+// TestPageEndsAtItsRows: several versions of an output are one row of the page, and a repair is never cut.
+func TestPageEndsAtItsRows(t *testing.T) {
+	t.Parallel()
+	d := view.New(config(t), 0, view.Position{Cause: -1}, 100)
+	d.LimitRows(2)
+	var records []ledger.SourceRecord
+	version := ledger.Version(0)
+	for i := range ledger.Offset(10) { // one output ten times
+		version++
+		records = append(records, record(i, env(t, ledger.Sequence(i), "2026-01-01", version, int64(i), i, 0, 1)))
+	}
+	records = append(records,
+		record(10, env(t, 10, "2026-01-02", 1, 1, 10, 0, 2)), record(11, env(t, 11, "2026-01-03", 1, 1, 10, 1, 2)),
+		record(12, env(t, 12, "2026-01-01", version+1, 1, 11, 0, 1)))
+	d.Read(records, 13)
+	for _, want := range []struct {
+		demand view.Demand
+		rows   int
+		next   ledger.Sequence
+	}{{view.PageFull, 1, 10}, {view.PageFull, 2, 12}, {view.NeedRecords, 1, 13}} {
+		demand := d.Decide()
+		if pg := d.Page(); demand != want.demand || len(pg.Changes) != want.rows || pg.Next.Sequence != want.next {
+			t.Fatalf("demand %v, %d rows, sequence %d; want %+v", demand, len(pg.Changes), pg.Next.Sequence, want)
+		}
+		d.Committed()
+	}
+}
