@@ -14,7 +14,7 @@ COUNT := $(GO) run ./internal/testcount
 # Packages whose tests need no service: the vocabulary, the decisions, and the rules about the tree itself.
 UNIT := ./internal/invariant ./internal/usage ./internal/ledger ./internal/wire ./internal/manifest ./internal/journal ./internal/authority \
 	./internal/fold ./internal/diff ./internal/engine ./internal/view ./internal/oracle ./internal/workload \
-	./internal/store/memory ./internal/lease ./internal/absent ./internal/tidy ./internal/testcount
+	./internal/store/memory ./internal/lease ./internal/absent ./internal/tidy ./internal/testcount ./internal/mutate
 
 # run-tests NAME, FLAGS AND PACKAGES: events under artifacts/, a line a package, counts at the end. The packages run two at a time
 # at most: each may start a server of its own.
@@ -87,6 +87,10 @@ test-delivery: ## relay, view and leases
 .PHONY: test-verify
 test-verify: ## verification and its oracle
 	$(call run-tests,test-verify,./internal/verify ./internal/oracle)
+
+.PHONY: mutate
+mutate: ## each named guard taken out in a copy: its test must fail; ARGS="-smoke", ARGS="-only RE"
+	@$(GO) run ./internal/mutate $(ARGS)
 
 evidence-%: ## test-% with the versions of everything beside its events, under artifacts/
 	@mkdir -p artifacts

@@ -72,6 +72,7 @@ var table = map[string]rule{
 
 	// tools of the checkout, in no product binary
 	"testcount":            {},
+	"mutate":               {},
 	"devstack":             {internal: "embedded embedded/process embedded/apache"},
 	"@cmd/amends-devstack": {internal: "devstack"},
 
@@ -106,7 +107,7 @@ var table = map[string]rule{
 const testOnly = "absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
-const tools = "testcount @cmd/amends-devstack"
+const tools = "testcount mutate @cmd/amends-devstack"
 
 // dataPlane never reaches controlPlane (design section 2).
 const (

@@ -28,6 +28,7 @@ type proxy struct {
 	mu       sync.Mutex
 	when     moment
 	cuts     int
+	held     func() // what the next COMMIT waits for
 	shiftPID bool
 }
 
@@ -57,6 +58,25 @@ func (p *proxy) cut(when moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.when = when
+}
+
+// hold makes the next COMMIT wait, once, until wait returns.
+func (p *proxy) hold(wait func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = wait
+}
+
+// holding uses up what a message has to wait for.
+func (p *proxy) holding(message []byte) func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held == nil || message[0] != 'Q' || !strings.HasPrefix(string(message[5:]), "COMMIT") {
+		return func() {}
+	}
+	wait := p.held
+	p.held = nil
+	return wait
 }
 
 // done returns how often it acted.
@@ -108,6 +128,7 @@ func (p *proxy) toServer(client, server net.Conn) {
 		if err != nil {
 			return
 		}
+		p.holding(message)()
 		switch p.due(message) {
 		case beforeSync, beforeCommit:
 			return

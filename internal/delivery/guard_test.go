@@ -1,0 +1,38 @@
+package delivery_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"amends/internal/broker"
+	"amends/internal/delivery"
+	"amends/internal/ledger"
+	"amends/internal/store"
+)
+
+// C2: a client that reports success and fewer offsets than messages has acknowledged no more than those.
+func TestC2ReceiptNeedsEveryAcknowledgement(t *testing.T) {
+	w := newWorld(t, twoPartitions)
+	w.commit(t, 0, worked(t)...)
+	o := w.relayOptions()
+	o.PageOutputs = 4
+	producers := 0
+	real := o.Topic.NewProducer
+	o.Topic.NewProducer = func() (delivery.Producer, error) {
+		p, err := real()
+		if producers++; producers > 1 {
+			return p, err
+		}
+		return &faultyProducer{p, func(m []broker.Message, send func([]broker.Message) ([]ledger.Offset, error)) ([]ledger.Offset, error) {
+			return send(m[:len(m)-1])
+		}}, err
+	}
+	if err := w.relay(t, o, w.lease(t, store.Relay, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(workedEnvelopes(), values(w.published(t, 0))); d != "" {
+		t.Fatalf("receipts for outputs that were not acknowledged, so that they are not sent: %s", d)
+	}
+	w.checkReceipts(t, 0, workedEnvelopes())
+}

@@ -1,0 +1,66 @@
+package verify_test
+
+import (
+	"context"
+	"testing"
+
+	"amends/internal/broker"
+	"amends/internal/pipelinetest"
+	"amends/internal/verify"
+)
+
+// changing answers for topics as they are, and from the given look on as change says.
+type changing struct {
+	verify.Topics
+	topic  string
+	from   int
+	looks  int
+	change func(*broker.Topic)
+}
+
+func (c *changing) Topic(ctx context.Context, name string) (broker.Topic, error) {
+	t, err := c.Topics.Topic(ctx, name)
+	if err == nil && name == c.topic {
+		if c.looks++; c.looks >= c.from {
+			c.change(&t)
+		}
+	}
+	return t, err
+}
+
+// S10: identity, retention and starts of both topics are looked at again when everything was compared: what was read while one
+// of them changed proves nothing.
+func TestS10TopicsAreLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*broker.Topic){
+		"identity":   func(x *broker.Topic) { x.Incarnation = "kafka:ffffffffffffffffffffffffffffffff" },
+		"retention":  func(x *broker.Topic) { x.RetentionMS = 1 },
+		"start":      func(x *broker.Topic) { x.Start[0] = 1 },
+		"partitions": func(x *broker.Topic) { x.Partitions++ },
+	} {
+		for _, side := range []struct {
+			name  string
+			topic func(*pipelinetest.World) string
+			code  verify.Code
+		}{
+			{"source", func(w *pipelinetest.World) string { return w.Manifest.SourceTopic }, verify.SourceIdentity},
+			{"output", func(w *pipelinetest.World) string { return w.Manifest.Output.Topic }, verify.OutputIdentity},
+		} {
+			t.Run(name+" of the "+side.name, func(t *testing.T) {
+				t.Parallel()
+				w := worked(t)
+				calm := job(w)
+				count := &changing{Topics: w.Admin, topic: side.topic(w), from: 1 << 30}
+				calm.Topics = count
+				want(t, run(t, calm), verify.Pass)
+				j := job(w)
+				j.Topics = &changing{Topics: w.Admin, topic: side.topic(w), from: max(count.looks, 3), change: change}
+				r := run(t, j)
+				want(t, r, verify.Unavailable)
+				if r.Reasons[0].Code != side.code {
+					t.Errorf("%+v", r.Reasons)
+				}
+			})
+		}
+	}
+}
