@@ -13,13 +13,12 @@ import (
 	"amends/internal/ledger"
 )
 
-// Header is a hint that travels with a message (S8).
-type Header struct {
-	Key   string
-	Value []byte
-}
+// Header is a hint that travels with a message (S8): a name and its bytes. It is the client's own type, so that publishing
+// copies none.
+type Header = kgo.RecordHeader
 
-// Message is one record to publish; a nil Key or Value is absent.
+// Message is one record to publish; a nil Key or Value is absent. Its bytes and headers belong to the Producer until
+// Produce returns, and after an error until Close.
 type Message struct {
 	Key     []byte
 	Value   []byte
@@ -34,6 +33,8 @@ type Producer struct {
 	topic       string
 	incarnation string
 	opts        Options
+	spare       sync.Pool // of *[]kgo.Record
+	turns       turns
 	mu          sync.Mutex // guards checked
 	checked     bool
 }
@@ -48,8 +49,7 @@ func NewProducer(o Options, topic, incarnation string) (*Producer, error) {
 		kgo.DefaultProduceTopicAlways(), kgo.DefaultProduceTopic(topic),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.MaxProduceRequestsInflightPerBroker(1),
-		kgo.ProducerLinger(0),
+		kgo.ManualFlushing(), // an idempotent client keeps up to five requests under way, whatever its options say
 		kgo.ProducerBatchMaxBytes(ProduceBatchBytes),
 		kgo.RecordDeliveryTimeout(o.deliveryTimeout()),
 		kgo.ProduceRequestTimeout(o.deliveryTimeout()),
@@ -74,24 +74,18 @@ func (p *Producer) Produce(ctx context.Context, partition ledger.Partition, mess
 	if err := p.identify(ctx); err != nil {
 		return nil, err
 	}
-	s := &send{done: make(chan struct{}), want: len(messages), offsets: make([]ledger.Offset, 0, len(messages))}
-	records := make([]kgo.Record, len(messages))
-	for i, m := range messages {
-		r := &records[i]
-		r.Key, r.Value, r.Partition = m.Key, m.Value, int32(partition)
-		if len(m.Headers) > 0 {
-			r.Headers = make([]kgo.RecordHeader, len(m.Headers))
-			for j, h := range m.Headers {
-				r.Headers[j] = kgo.RecordHeader{Key: h.Key, Value: h.Value}
-			}
-		}
-		// The client gets a context that never ends: cancelling a send may make it forget what it wrote.
-		p.client.Produce(context.WithoutCancel(ctx), r, s.promise)
-	}
+	s := &send{offsets: make([]ledger.Offset, 0, len(messages))}
+	flushing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		p.send(flushing, partition, messages, s)
+	}()
 	limit := time.NewTimer(p.opts.deliveryTimeout() + produceGrace)
 	defer limit.Stop()
 	select {
-	case <-s.done:
+	case <-sent:
 	case <-ctx.Done():
 		s.fail(fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err()))
 	case <-limit.C:
@@ -102,6 +96,99 @@ func (p *Producer) Produce(ctx context.Context, partition ledger.Partition, mess
 		return acknowledged, fmt.Errorf("publish to %s partition %d, message %d of %d: %w", p.topic, partition, len(acknowledged), len(messages), err)
 	}
 	return acknowledged, nil
+}
+
+// records returns n empty records, used again where every promise of an earlier send was kept: the client knows nothing of
+// them then.
+func (p *Producer) records(n int) []kgo.Record {
+	if spare, ok := p.spare.Get().(*[]kgo.Record); ok && cap(*spare) >= n {
+		return (*spare)[:n]
+	}
+	return make([]kgo.Record, n)
+}
+
+// send publishes one request after the other: the next one waits for the answer of the one before, and is not sent after a
+// failure, so that nothing can lie in the topic behind what is missing there.
+func (p *Producer) send(ctx context.Context, partition ledger.Partition, messages []Message, s *send) {
+	for len(messages) > 0 && !s.failed() {
+		n := oneRequest(messages)
+		records := p.records(n)
+		p.turns.fill(func() {
+			for i, m := range messages[:n] {
+				r := &records[i]
+				r.Key, r.Value, r.Headers, r.Partition = m.Key, m.Value, m.Headers, int32(partition)
+				// The client gets a context that never ends: cancelling a send may make it forget what it wrote.
+				p.client.Produce(context.WithoutCancel(ctx), r, s.promise)
+			}
+		})
+		var err error
+		p.turns.flush(func() { err = p.client.Flush(ctx) }) // which ends when every promise was kept
+		if err != nil {
+			return // Produce gave up and says why
+		}
+		clear(records)
+		p.spare.Put(&records)
+		messages = messages[n:]
+	}
+}
+
+// What a record and a header take up in a batch beside their bytes, at most.
+const (
+	recordOverhead = 40
+	headerOverhead = 12
+	batchOverhead  = 100
+)
+
+// oneRequest returns how many messages go into one batch, at least one.
+func oneRequest(messages []Message) int {
+	size := batchOverhead
+	for i, m := range messages {
+		size += recordOverhead + len(m.Key) + len(m.Value)
+		for _, h := range m.Headers {
+			size += headerOverhead + len(h.Key) + len(h.Value)
+		}
+		if size > ProduceBatchBytes && i > 0 {
+			return i
+		}
+	}
+	return len(messages)
+}
+
+// turns keeps the client from sending while any partition's records are being handed to it: what is handed over at once is
+// one batch. Partitions fill and flush side by side, never one filling while another flushes.
+type turns struct {
+	mu       sync.Mutex // guards the rest
+	changed  chan struct{}
+	filling  int
+	flushing int
+}
+
+// fill hands records over while nobody flushes.
+func (t *turns) fill(do func()) { t.take(&t.filling, &t.flushing, do) }
+
+// flush sends and waits while nobody fills.
+func (t *turns) flush(do func()) { t.take(&t.flushing, &t.filling, do) }
+
+func (t *turns) take(mine, others *int, do func()) {
+	t.mu.Lock()
+	for *others > 0 {
+		if t.changed == nil {
+			t.changed = make(chan struct{})
+		}
+		changed := t.changed
+		t.mu.Unlock()
+		<-changed
+		t.mu.Lock()
+	}
+	*mine++
+	t.mu.Unlock()
+	do()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if *mine--; *mine == 0 && t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
 }
 
 // identify compares the topic's id before the client's first send adopts whatever topic has the name.
@@ -130,17 +217,13 @@ func (p *Producer) Close() { p.client.Close() }
 // send gathers the promises of one Produce; the client calls them in order.
 type send struct {
 	err     error
-	done    chan struct{}
 	offsets []ledger.Offset
-	want    int
-	replies int
 	mu      sync.Mutex
 }
 
 func (s *send) promise(r *kgo.Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replies++
 	switch {
 	case s.err != nil: // the prefix has ended
 	case err != nil:
@@ -148,9 +231,12 @@ func (s *send) promise(r *kgo.Record, err error) {
 	default:
 		s.offsets = append(s.offsets, ledger.Offset(r.Offset))
 	}
-	if s.replies == s.want {
-		close(s.done)
-	}
+}
+
+func (s *send) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
 }
 
 func (s *send) fail(err error) {
