@@ -35,6 +35,8 @@ type Options struct {
 	FetchPartitionBytes int32
 	// FetchWait is how long a fetch without data waits at the broker.
 	FetchWait time.Duration
+	// Reuse lets a Reader use the memory of what a Poll returned for the next one: keys and values live until then.
+	Reuse bool
 	// DeliveryTimeout bounds each record's delivery.
 	DeliveryTimeout time.Duration
 	// RequestTimeout bounds one administrative operation.

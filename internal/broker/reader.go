@@ -20,6 +20,7 @@ type Reader struct {
 	topic       string
 	incarnation string
 	opts        Options
+	lent        kgo.Fetches // returned by the last Poll, with Options.Reuse
 }
 
 // NewReader prepares a reader of one incarnation of a topic; it connects at the first Seek.
@@ -28,7 +29,11 @@ func NewReader(o Options, topic, incarnation string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(append(base, o.consuming()...)...)
+	options := append(base, o.consuming()...)
+	if o.Reuse {
+		options = append(options, kgo.WithPools(&fetchPool{}))
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, fmt.Errorf("open reader of %s: %w", topic, err)
 	}
@@ -76,6 +81,12 @@ func (r *Reader) Drop(p ledger.Partition) {
 	r.client.RemoveConsumePartitions(map[string][]int32{r.topic: {int32(p)}})
 }
 
+// reclaim gives what the last Poll returned back to the client.
+func (r *Reader) reclaim() {
+	r.lent.EachRecord((*kgo.Record).Recycle)
+	r.lent = nil
+}
+
 // Poll waits for records or markers of any partition and returns everything fetched, partitions in no order; it
 // returns ctx's error when ctx ends first. While the broker is away it waits. Values before an error are usable.
 func (r *Reader) Poll(ctx context.Context) ([]Fetched, error) { return r.PollMax(ctx, 0) }
@@ -83,7 +94,11 @@ func (r *Reader) Poll(ctx context.Context) ([]Fetched, error) { return r.PollMax
 // PollMax is Poll with at most records records and markers in all, 0 for no bound.
 func (r *Reader) PollMax(ctx context.Context, records int) ([]Fetched, error) {
 	for {
+		r.reclaim()
 		fetches := r.client.PollRecords(ctx, records)
+		if r.opts.Reuse {
+			r.lent = fetches
+		}
 		out, err := collect(ctx, fetches, r.topic, r.incarnation, r.at)
 		if len(out) > 0 || err != nil {
 			return out, err

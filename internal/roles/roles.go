@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 		case Relay:
 			start(delivery.NewRelay(delivery.RelayOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper, wake).Run)
 		case View:
-			start(delivery.NewView(delivery.ViewOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper).Run)
+			start(delivery.NewView(delivery.ViewOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.viewed(), Logger: o.Logger}, keeper).Run)
 		default:
 			return fmt.Errorf("run roles: unknown role %q", r)
 		}
@@ -117,6 +117,14 @@ func (o *Options) output() delivery.Topic {
 		NewProducer: func() (delivery.Producer, error) { return broker.NewProducer(o.Broker, out.Topic, out.Incarnation) },
 		NewReader:   func() (delivery.Reader, error) { return broker.NewReader(o.Broker, out.Topic, out.Incarnation) },
 	}
+}
+
+// viewed is output for a view, which keeps nothing of what a poll returned.
+func (o *Options) viewed() delivery.Topic {
+	t, reuse := o.output(), o.Broker
+	reuse.Reuse = true
+	t.NewReader = func() (delivery.Reader, error) { return broker.NewReader(reuse, t.Name, t.Incarnation) }
+	return t
 }
 
 // notifying is a worker's store that tells the relay beside it what was committed.
