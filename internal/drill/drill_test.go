@@ -15,7 +15,7 @@ const (
 	zombiesEnv = "AMENDS_DRILL_ZOMBIES" // processes stopped past their takeover
 	killsEnv   = "AMENDS_DRILL_KILLS"   // kills of a worker under each group protocol (SC22 says ten)
 	outageEnv  = "AMENDS_DRILL_OUTAGE"  // how long a broker stays away (C30 says ten minutes)
-	hoursEnv   = "AMENDS_SOAK_HOURS"    // how long the soak runs; it runs only if given
+	wholeEnv   = "AMENDS_DRILL_WHOLE"   // 1: both halves of what the smoke runs every second case of
 	seedEnv    = "AMENDS_DRILL_SEED"    // of the choices; chosen and printed unless given
 )
 

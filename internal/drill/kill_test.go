@@ -95,7 +95,7 @@ func (f *fleet) killSome(rng *rand.Rand) (killed int) {
 // topic, and the envelopes are those of an undisturbed run.
 func TestKilledRoles(t *testing.T) {
 	t.Parallel()
-	cycles := size(t, cyclesEnv, 6, 2) * 4 / 5
+	cycles := max(1, size(t, cyclesEnv, 5, 2)*4/5)
 	rng := choices(t)
 	s := newSpace(t, shape{3, 3})
 	f := s.fleet()
@@ -172,8 +172,7 @@ func TestSC38Takeover(t *testing.T) {
 	st := s.stream(rng.Uint64(), 100)
 	s.moves("the first records", shown, 0)
 	took := map[string][]time.Duration{}
-	rounds := size(t, zombiesEnv, 3, 1)
-	for range min(rounds, 5) {
+	for range min(size(t, killsEnv, 2, 1), 5) {
 		for _, role := range roles() {
 			pair := pairs[role]
 			if role == "source" {

@@ -17,7 +17,7 @@ func TestSC25RestartedRoles(t *testing.T) {
 	st := s.stream(rng.Uint64(), 200)
 	s.moves("the first records", shown, 0)
 	var took []time.Duration
-	for range size(t, killsEnv, 2, 1) {
+	for range size(t, killsEnv, 1, 1) {
 		for _, role := range roles() {
 			time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
 			took = append(took, f.stopOne(role))

@@ -110,7 +110,7 @@ func (s *space) haunt(role string, holder, standby *process, n int, stop, wake f
 func TestZombies(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
-	count := size(t, zombiesEnv, 6, 3)
+	count := size(t, zombiesEnv, 4, 2)
 	modes := map[string]int{}
 	took := map[string][]time.Duration{}
 	var duplicates int
