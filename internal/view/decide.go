@@ -88,17 +88,16 @@ func (d *Decider) close(read int) {
 
 // judge applies the rules of S9 to one record; for one that applies it finds or makes its slot.
 func (d *Decider) judge(it *item) (verdict, Reason, string) {
-	e := &it.env
 	switch {
-	case e.Sequence < d.next:
+	case it.sequence < d.next:
 		return d.judgeRepetition(it)
-	case e.Sequence > d.next || e.Sequence == ledger.MaxCounter:
-		return violates, SequenceGap, fmt.Sprintf("sequence %d where %d is next", e.Sequence, d.next)
+	case it.sequence > d.next || it.sequence == ledger.MaxCounter:
+		return violates, SequenceGap, fmt.Sprintf("sequence %d where %d is next", it.sequence, d.next)
 	}
-	if detail := d.breaks(e); detail != "" {
+	if detail := d.breaks(it); detail != "" {
 		return violates, RepairBroken, detail
 	}
-	if e.Index == 0 && d.whole > 0 && (d.whole+e.Count > d.limit || len(d.changes)+e.Count > d.rowLimit) {
+	if n := it.repair.count; it.index == 0 && d.whole > 0 && (d.whole+n > d.limit || len(d.changes)+n > d.rowLimit) {
 		return full, "", ""
 	}
 	i, seen := d.index[it.output]
@@ -106,8 +105,8 @@ func (d *Decider) judge(it *item) (verdict, Reason, string) {
 		i = d.sight(it)
 	}
 	s := &d.slots[i]
-	if e.Version != s.version+1 {
-		return violates, VersionGap, fmt.Sprintf("version %d where the row has %d", e.Version, s.version)
+	if it.version != s.version+1 {
+		return violates, VersionGap, fmt.Sprintf("version %d where the row has %d", it.version, s.version)
 	}
 	it.slot = i
 	return applies, "", ""
@@ -118,34 +117,34 @@ func (d *Decider) judgeRepetition(it *item) (verdict, Reason, string) {
 	var row Row
 	if i, ok := d.index[it.output]; ok {
 		row = Row{Version: d.slots[i].version, Digest: d.slots[i].digest}
-	} else if row, ok = d.rows[it.env.Output]; !ok {
+	} else if row, ok = d.rows[it.id()]; !ok {
 		return unknown, "", ""
 	}
-	switch v := it.env.Version; {
+	switch v := it.version; {
 	case v > row.Version:
-		return violates, RepeatAhead, fmt.Sprintf("sequence %d is below the next, %d, with version %d where the row has %d", it.env.Sequence, d.next, v, row.Version)
+		return violates, RepeatAhead, fmt.Sprintf("sequence %d is below the next, %d, with version %d where the row has %d", it.sequence, d.next, v, row.Version)
 	case v == row.Version && it.digest != row.Digest:
-		return violates, RepeatDiffers, fmt.Sprintf("sequence %d repeats version %d with another envelope than the row's", it.env.Sequence, v)
+		return violates, RepeatDiffers, fmt.Sprintf("sequence %d repeats version %d with another envelope than the row's", it.sequence, v)
 	}
 	return repeats, "", ""
 }
 
 // breaks says why an envelope at the next sequence neither begins nor continues a repair, "" if it does.
-func (d *Decider) breaks(e *wire.Envelope) string {
-	n := d.decided - d.whole
+func (d *Decider) breaks(it *item) string {
+	n, cause := d.decided-d.whole, it.repair.cause
 	if n == 0 {
 		switch {
-		case e.Index != 0:
-			return fmt.Sprintf("index %d of %d where a repair must begin", e.Index, e.Count)
-		case e.Cause.Offset <= d.cause:
-			return fmt.Sprintf("cause offset %d is not above %d, the last applied", e.Cause.Offset, d.cause)
+		case it.index != 0:
+			return fmt.Sprintf("index %d of %d where a repair must begin", it.index, it.repair.count)
+		case cause.Offset <= d.cause:
+			return fmt.Sprintf("cause offset %d is not above %d, the last applied", cause.Offset, d.cause)
 		}
 		return ""
 	}
-	first := &d.items[d.whole].env
-	if e.Cause != first.Cause || e.Count != first.Count || e.Index != n {
+	first := d.items[d.whole].repair
+	if cause != first.cause || it.repair.count != first.count || int(it.index) != n {
 		return fmt.Sprintf("index %d of %d with cause offset %d where index %d of %d with cause offset %d is next",
-			e.Index, e.Count, e.Cause.Offset, n, first.Count, first.Cause.Offset)
+			it.index, it.repair.count, cause.Offset, n, first.count, first.cause.Offset)
 	}
 	return ""
 }
@@ -153,10 +152,10 @@ func (d *Decider) breaks(e *wire.Envelope) string {
 // sight makes the slot of an output that comes up for the first time: by its row, or assuming the version before.
 func (d *Decider) sight(it *item) int32 {
 	s := slot{item: int32(d.decided), change: -1}
-	if row, ok := d.rows[it.env.Output]; ok {
+	if row, ok := d.rows[it.id()]; ok {
 		s.version, s.digest = row.Version, row.Digest
 	} else {
-		s.version = it.env.Version - 1
+		s.version = it.version - 1
 		d.assumed++
 	}
 	s.before = s.version
@@ -169,35 +168,35 @@ func (d *Decider) sight(it *item) int32 {
 // apply takes a record into the pending repair, and the repair into the page when it is complete.
 func (d *Decider) apply(it *item) {
 	s := &d.slots[it.slot]
-	s.version, s.digest = it.env.Version, it.digest
+	s.version, s.digest = it.version, it.digest
 	d.decided++
 	d.next++
-	d.cause = it.env.Cause.Offset
-	if d.decided-d.whole < it.env.Count {
+	d.cause = it.repair.cause.Offset
+	if d.decided-d.whole < it.repair.count {
 		return
 	}
 	for i := d.whole; i < d.decided; i++ {
-		d.settle(&d.items[i])
+		d.settle(int32(i))
 	}
 	d.whole = d.decided
 }
 
 // settle writes a version of a whole repair into the page: the last one of an output stays.
-func (d *Decider) settle(it *item) {
-	s := &d.slots[it.slot]
-	c := Change{Envelope: &it.env, Digest: it.digest, Before: s.before}
+func (d *Decider) settle(i int32) {
+	s := &d.slots[d.items[i].slot]
 	if s.change >= 0 {
-		d.changes[s.change] = c
+		d.changes[s.change].item = i
 		return
 	}
 	s.change = int32(len(d.changes))
-	d.changes = append(d.changes, c)
+	d.changes = append(d.changes, change{before: s.before, item: i})
 }
 
 // violation rebuilds the exact bytes of a decoded record: what was decoded is its own canonical encoding.
 func (d *Decider) violation(it *item, reason Reason, detail string) *Violation {
-	return &Violation{Reason: reason, Detail: detail, Offset: it.offset,
-		Key: wire.AppendKey(nil, it.env.Output.Key), Value: wire.AppendEnvelope(nil, &it.env)}
+	var e wire.Envelope
+	it.envelope(d.cfg.Namespace, &e)
+	return &Violation{Reason: reason, Detail: detail, Offset: it.offset, Key: wire.AppendKey(nil, e.Output.Key), Value: wire.AppendEnvelope(nil, &e)}
 }
 
 // Missing returns the outputs whose rows Decide needs: of the repetitions among what is undecided, and of all that was
@@ -216,18 +215,18 @@ func (d *Decider) Missing() []ledger.OutputID {
 	}
 	if d.exact {
 		for i := range d.slots {
-			ask(d.items[d.slots[i].item].env.Output)
+			ask(d.items[d.slots[i].item].id())
 		}
 	}
 	next := d.next
 	for i := d.decided; i < len(d.items); i++ {
-		e := &d.items[i].env
-		if e.Sequence >= next {
-			next = e.Sequence + 1
+		it := &d.items[i]
+		if it.sequence >= next {
+			next = it.sequence + 1
 			continue
 		}
-		if _, ok := d.index[d.items[i].output]; !ok {
-			ask(e.Output)
+		if _, ok := d.index[it.output]; !ok {
+			ask(it.id())
 		}
 	}
 	return ids

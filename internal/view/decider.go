@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/wire"
@@ -64,16 +66,19 @@ type Decider struct {
 	rows    map[ledger.OutputID]Row // loaded, as of base
 	index   map[uint64]int32        // output number to slot
 	slots   []slot
-	changes []Change
+	changes []change
 	broken  *Violation // what ended reading, behind all items
 	stop    *Violation
 
 	numbers map[ledger.StockKey]uint64
 	number  uint64 // the last one given
 
-	// The last record decoded: its key, that key's number, encoding and home, and its transaction.
+	pageChanges   []Change // as Page last gave them
+	pageEnvelopes []wire.Envelope
+
+	// The last record decoded: its repair, its key, that key's number, encoding and home.
+	last      *repair
 	key       ledger.StockKey
-	txn       string
 	keyBytes  []byte
 	keyNumber uint64
 	keyHome   ledger.Partition
@@ -96,6 +101,12 @@ type slot struct {
 	before  ledger.Version // stored, or assumed so
 	item    int32          // the first that touches it
 	change  int32          // index into changes, -1 while only the pending repair touches it
+}
+
+// change is the last whole version that the page holds of an output.
+type change struct {
+	before ledger.Version
+	item   int32
 }
 
 // New returns a Decider at a durable position. limit is how many outputs a page may hold, 1 or more, and how many rows
@@ -131,7 +142,13 @@ func (d *Decider) Exact() { d.exact = true }
 
 // Page returns what is decided and not committed.
 func (d *Decider) Page() Page {
-	return Page{Before: d.base, Next: d.position(), Changes: d.changes, Stop: d.stop}
+	d.pageChanges, d.pageEnvelopes = d.pageChanges[:0], slices.Grow(d.pageEnvelopes[:0], len(d.changes))[:len(d.changes)]
+	for i, c := range d.changes {
+		it, e := &d.items[c.item], &d.pageEnvelopes[i]
+		it.envelope(d.cfg.Namespace, e)
+		d.pageChanges = append(d.pageChanges, Change{Envelope: e, Digest: it.digest, Before: c.before})
+	}
+	return Page{Before: d.base, Next: d.position(), Changes: d.pageChanges, Stop: d.stop}
 }
 
 // position returns where the view stands after the page's whole repairs: at the pending repair's first record, else
@@ -139,7 +156,7 @@ func (d *Decider) Page() Page {
 func (d *Decider) position() Position {
 	pos := Position{Output: d.lead, Sequence: d.base.Sequence + ledger.Sequence(d.whole), Cause: d.base.Cause}
 	if d.whole > 0 {
-		pos.Output, pos.Cause = d.items[d.whole-1].end, d.items[d.whole-1].env.Cause.Offset
+		pos.Output, pos.Cause = d.items[d.whole-1].end, d.items[d.whole-1].repair.cause.Offset
 	}
 	if d.decided > d.whole {
 		pos.Output = ledger.Frontier(d.items[d.whole].offset)
@@ -169,16 +186,16 @@ func (d *Decider) renumber() {
 	clear(d.numbers)
 	d.keyBytes = d.keyBytes[:0]
 	for i := range d.items {
-		o := &d.items[i].env.Output
-		d.items[i].output = outputNumber(d.numberOf(o.Key), o)
+		o := d.items[i].id()
+		d.items[i].output = outputNumber(d.numberOf(o.Key), &o)
 	}
 }
 
 // rewind forgets all decisions since the base; the next Decide takes them again.
 func (d *Decider) rewind() {
 	clear(d.index)
-	clear(d.slots)
-	clear(d.changes)
+	clear(d.pageChanges)
+	clear(d.pageEnvelopes) // they hold identifiers
 	d.slots, d.changes = d.slots[:0], d.changes[:0]
 	d.whole, d.decided, d.assumed = 0, 0, 0
 	d.next, d.cause = d.base.Sequence, d.base.Cause

@@ -11,12 +11,38 @@ import (
 
 // item is a decoded record. Its bytes are not kept: they are a function of the envelope.
 type item struct {
-	env    wire.Envelope
-	digest int64
-	output uint64 // numbers the output within the Decider
-	offset ledger.Offset
-	end    ledger.Frontier // past the record and the repetitions and gaps behind it
-	slot   int32
+	repair    *repair
+	status    *ledger.Status
+	sequence  ledger.Sequence
+	version   ledger.Version
+	close     int64
+	previous  int64
+	threshold int64
+	digest    int64
+	output    uint64 // numbers the output within the Decider
+	offset    ledger.Offset
+	end       ledger.Frontier // past the record and the repetitions and gaps behind it
+	index     int32
+	slot      int32
+	present   bool
+}
+
+// repair is what the outputs of one repair have in common. Outputs that follow each other share it.
+type repair struct {
+	key   ledger.StockKey
+	cause wire.Cause
+	count int
+}
+
+// id returns which output it is.
+func (it *item) id() ledger.OutputID {
+	return ledger.OutputID{Key: it.repair.key, Day: ledger.Day(it.output >> 2 & (1<<22 - 1)), Kind: ledger.OutputKind(it.output & 3)}
+}
+
+// envelope writes what was decoded into e.
+func (it *item) envelope(namespace string, e *wire.Envelope) {
+	*e = wire.Envelope{Namespace: namespace, Output: it.id(), Cause: it.repair.cause, Status: it.status, Sequence: it.sequence, Version: it.version,
+		Close: it.close, Previous: it.previous, Threshold: it.threshold, Index: int(it.index), Count: it.repair.count, Present: it.present}
 }
 
 // Read takes records of the partition in offset order, at or past End, and next, the offset that the reader is at
@@ -64,7 +90,6 @@ func (d *Decider) decode(r *ledger.SourceRecord, it *item) (Reason, string) {
 	if env.Namespace != d.cfg.Namespace {
 		return OtherNamespace, fmt.Sprintf("namespace %q, this view is of %q", env.Namespace, d.cfg.Namespace)
 	}
-	env.Namespace = d.cfg.Namespace
 	if !d.sameKey(&env.Output.Key, r.Key) {
 		return KeyMismatch, fmt.Sprintf("record key %.1024q, envelope key %s", r.Key, d.keyBytes)
 	}
@@ -74,17 +99,16 @@ func (d *Decider) decode(r *ledger.SourceRecord, it *item) (Reason, string) {
 	if env.Cause.Partition != d.partition {
 		return CausePartition, fmt.Sprintf("cause on partition %d, record on %d", env.Cause.Partition, d.partition)
 	}
-	if env.Cause.TxnID == d.txn {
-		env.Cause.TxnID = d.txn
-	} else {
-		d.txn = env.Cause.TxnID
+	if last := d.last; last == nil || last.cause != env.Cause || last.count != env.Count || last.key != d.key {
+		d.last = &repair{key: d.key, cause: env.Cause, count: env.Count}
 	}
-	it.env, it.digest, it.output = env, wire.EnvelopeDigest(r.Value), outputNumber(d.keyNumber, &env.Output)
+	it.repair, it.status, it.sequence, it.version = d.last, env.Status, env.Sequence, env.Version
+	it.close, it.previous, it.threshold, it.present = env.Close, env.Previous, env.Threshold, env.Present
+	it.index, it.digest, it.output = int32(env.Index), wire.EnvelopeDigest(r.Value), outputNumber(d.keyNumber, &env.Output)
 	return "", ""
 }
 
-// sameKey reports whether raw is the canonical encoding of k, and makes k share the strings of the key before it when
-// it is the same, as it is within a repair: a held repair then holds its identifiers once.
+// sameKey reports whether raw is the canonical encoding of k, which is the last key from then on.
 func (d *Decider) sameKey(k *ledger.StockKey, raw []byte) bool {
 	if *k != d.key || len(d.keyBytes) == 0 {
 		d.key = *k
@@ -92,7 +116,6 @@ func (d *Decider) sameKey(k *ledger.StockKey, raw []byte) bool {
 		d.keyHome, d.keyKnown = d.cfg.Route(*k)
 		d.keyNumber = d.numberOf(*k)
 	}
-	*k = d.key
 	return bytes.Equal(raw, d.keyBytes)
 }
 
