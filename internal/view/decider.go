@@ -76,6 +76,7 @@ type Decider struct {
 	pageChanges   []Change // as Page last gave them
 	pageEnvelopes []wire.Envelope
 
+	decoder wire.EnvelopeDecoder
 	// The last record decoded: its repair, its key, that key's number, encoding and home.
 	last      *repair
 	key       ledger.StockKey

@@ -83,7 +83,7 @@ func (d *Decider) blank() *item {
 
 // decode reads a record into it and judges what needs no row: an empty reason means that it is sound.
 func (d *Decider) decode(r *ledger.SourceRecord, it *item) (Reason, string) {
-	env, err := wire.DecodeEnvelope(r.Value)
+	env, err := d.decoder.Decode(r.Value)
 	if err != nil {
 		return NotCanonical, err.Error()
 	}

@@ -14,8 +14,18 @@ import (
 // envelope: AppendEnvelope of the result gives the same bytes. It fails with an error that wraps *Problem and says
 // where and why; the result shares no memory with b.
 func DecodeEnvelope(b []byte) (Envelope, error) {
+	var d EnvelopeDecoder
+	return d.Decode(b)
+}
+
+// EnvelopeDecoder decodes envelopes one after the other. Those that share namespace, stock key and transaction with the
+// one before, as within a repair, share its strings and allocate nothing. The zero value is ready; for one goroutine.
+type EnvelopeDecoder struct{ last string }
+
+// Decode is DecodeEnvelope.
+func (d *EnvelopeDecoder) Decode(b []byte) (Envelope, error) {
 	var e Envelope
-	r := envelopeReader{b: b}
+	r := envelopeReader{b: b, last: d.last}
 	if !utf8.Valid(b) {
 		r.fail(invalidAt(b), "not valid UTF-8")
 	}
@@ -26,6 +36,7 @@ func DecodeEnvelope(b []byte) (Envelope, error) {
 	if r.problem != nil {
 		return Envelope{}, fmt.Errorf("decode envelope: %w", r.problem)
 	}
+	d.last = r.last
 	return e, nil
 }
 
@@ -33,6 +44,7 @@ func DecodeEnvelope(b []byte) (Envelope, error) {
 type envelopeReader struct {
 	b       []byte
 	problem *Problem
+	last    string // namespace, item, location and transaction of the envelope before, then of this one
 	pos     int
 }
 
@@ -87,7 +99,11 @@ func (r *envelopeReader) envelope(e *Envelope) {
 	if r.problem != nil {
 		return
 	}
-	all := string(strs) // one allocation for the four strings
+	all := r.last
+	if string(strs) != all {
+		all = string(strs) // one allocation for the four strings
+		r.last = all
+	}
 	e.Namespace = all[:namespace]
 	e.Output.Key = ledger.StockKey{Item: all[namespace:item], Location: all[item:location]}
 	e.Cause.TxnID = all[location:]
