@@ -6,6 +6,7 @@ SHELL := bash
 
 GO ?= go
 ARGS ?=
+HOURS ?= 8
 FUZZTIME ?= 20s
 STATICCHECK_VERSION := v0.8.2
 STATICCHECK := bin/tools/staticcheck-$(STATICCHECK_VERSION)
@@ -87,6 +88,17 @@ test-delivery: ## relay, view and leases
 .PHONY: test-verify
 test-verify: ## verification and its oracle
 	$(call run-tests,test-verify,./internal/verify ./internal/oracle)
+
+.PHONY: robust
+robust: robust-drills ## every fault at full size, each figure printed with its count
+
+.PHONY: robust-drills
+robust-drills: # real processes: 100 kill -9 cycles, 20 zombies; AMENDS_DRILL_… and PARALLEL change the sizes
+	@scripts/drills
+
+.PHONY: soak
+soak: ## the drills over and over for HOURS (8), until one fails; AMENDS_DRILL_… and PARALLEL change the sizes
+	@scripts/soak $(HOURS)
 
 .PHONY: mutate
 mutate: ## each named guard taken out in a copy: its test must fail; ARGS="-smoke", ARGS="-only RE"
