@@ -87,8 +87,11 @@ func (db *DB) endBlockers(ctx context.Context, s *session.Session) (stop func())
 	}
 }
 
-// terminate ends the blockers of a backend. Its failure is the lock timeout of the blocked statement, so it reports none.
+// terminate ends the blockers of a backend. Its failure is the lock timeout of the blocked statement, so it reports none,
+// and it ends before that: the claimant, which may hold the row by now, waits for it.
 func (db *DB) terminate(ctx context.Context, blocked int32) {
+	ctx, cancel := context.WithTimeout(ctx, session.CleanupTimeout)
+	defer cancel()
 	var ended []int32
 	err := db.pool.Read(ctx, "end blocking backends", func(ctx context.Context, s *session.Session) error {
 		rows, err := s.Query(ctx, "terminate", blocked)

@@ -109,6 +109,12 @@ func TestOutboxViewDecodesTheJournal(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("outbox (-want +got):\n%s", d)
 	}
+	var published string
+	err = connect(t, url).QueryRow(ctx, `SELECT string_agg(coalesce((SELECT r.first_sequence FROM amends.receipts r
+		WHERE r.acknowledged_at = amends.published_at(r.namespace_id, 0, s))::text, '-'), ' ' ORDER BY s) FROM generate_series(0, 8) s`).Scan(&published)
+	if want := "0 0 0 3 3 3 3 3 -"; err != nil || published != want {
+		t.Errorf("sequences were published with receipts %q, want %q, %v", published, want, err)
+	}
 	var latest, records int
 	err = connect(t, url).QueryRow(ctx, `SELECT (SELECT count(*) FROM amends.output_state), (SELECT records FROM amends.key_state)`).Scan(&latest, &records)
 	if err != nil || latest != 8 || records != 3 {

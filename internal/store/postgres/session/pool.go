@@ -50,7 +50,7 @@ const serverKey = "amends.server"
 func Open(ctx context.Context, c Config) (*Pool, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
+		return nil, fmt.Errorf("open database: %w: %w", store.ErrAddress, err)
 	}
 	p := &Pool{config: c}
 	config.MaxConns = c.MaxConns
@@ -130,8 +130,11 @@ func prepareConfig(c *pgx.ConnConfig, application string) {
 	}
 }
 
-// identify reads the server's identity on a new connection and refuses a server that cannot serve.
+// identify reads the server's identity on a new connection and refuses a server that cannot serve. It has a deadline of its
+// own: the pool opens connections under none, and one that never answers would keep its place for ever.
 func (p *Pool) identify(ctx context.Context, c *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, StatementTimeout)
+	defer cancel()
 	var (
 		standby         bool
 		segment, fsync  string

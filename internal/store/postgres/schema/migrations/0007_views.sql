@@ -9,6 +9,13 @@ CREATE FUNCTION amends.scaled(units bigint, scale integer) RETURNS numeric
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN round(units::numeric * power(10::numeric, -scale), scale);
 
+-- When an output version was published: the database's time of the receipt that covers its sequence. NULL until there is one.
+CREATE FUNCTION amends.published_at(of_namespace integer, of_partition integer, of_sequence bigint) RETURNS timestamptz
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN (SELECT CASE WHEN r.next_sequence > of_sequence THEN r.acknowledged_at END FROM amends.receipts AS r
+            WHERE r.namespace_id = of_namespace AND r.partition = of_partition AND r.first_sequence <= of_sequence
+            ORDER BY r.first_sequence DESC LIMIT 1);
+
 -- What the view holds, one row an output, withdrawn ones included (present false). trusted is false while the key is
 -- BLOCKED or its status is not known. Numbers are units of 10^-quantity_scale; scaled_close is the quantity itself.
 CREATE VIEW amends.balances AS
@@ -16,7 +23,7 @@ SELECT n.namespace, amends.readable(k.item) AS item, amends.readable(k.location)
        amends.scaled(v.close, n.quantity_scale) AS scaled_close,
        coalesce(s.present AND s.status LIKE '{"status":"READY"%', false) AS trusted,
        v.version, v.sequence, v.partition, v.cause_offset, amends.readable(v.cause_txn_id) AS cause_txn_id, v.cause_revision, v.repair_index,
-       v.repair_count, v.applied_at, k.item AS item_bytes, k.location AS location_bytes, v.cause_txn_id AS cause_txn_id_bytes
+       v.repair_count, amends.published_at(v.namespace_id, v.partition, v.sequence) AS published_at, v.applied_at, k.item AS item_bytes, k.location AS location_bytes, v.cause_txn_id AS cause_txn_id_bytes
 FROM amends.view_rows AS v
 JOIN amends.namespaces AS n USING (namespace_id)
 JOIN amends.view_keys AS k USING (namespace_id, partition, key_id)
@@ -29,7 +36,7 @@ SELECT n.namespace, amends.readable(k.item) AS item, amends.readable(k.location)
        amends.scaled(v.close, n.quantity_scale) AS scaled_close,
        coalesce(s.present AND s.status LIKE '{"status":"READY"%', false) AS trusted,
        v.version, v.sequence, v.partition, v.cause_offset, amends.readable(v.cause_txn_id) AS cause_txn_id, v.cause_revision, v.repair_index,
-       v.repair_count, v.applied_at, k.item AS item_bytes, k.location AS location_bytes, v.cause_txn_id AS cause_txn_id_bytes
+       v.repair_count, amends.published_at(v.namespace_id, v.partition, v.sequence) AS published_at, v.applied_at, k.item AS item_bytes, k.location AS location_bytes, v.cause_txn_id AS cause_txn_id_bytes
 FROM amends.view_rows AS v
 JOIN amends.namespaces AS n USING (namespace_id)
 JOIN amends.view_keys AS k USING (namespace_id, partition, key_id)
@@ -42,7 +49,7 @@ SELECT n.namespace, amends.readable(k.item) AS item, amends.readable(k.location)
        CASE WHEN v.status LIKE '{"status":"READY"%' THEN 'READY' ELSE 'BLOCKED' END AS status, v.status::json AS payload,
        coalesce(v.present AND v.status LIKE '{"status":"READY"%', false) AS trusted,
        v.version, v.sequence, v.partition, v.cause_offset, amends.readable(v.cause_txn_id) AS cause_txn_id, v.cause_revision, v.repair_index,
-       v.repair_count, v.applied_at, k.item AS item_bytes, k.location AS location_bytes, v.cause_txn_id AS cause_txn_id_bytes
+       v.repair_count, amends.published_at(v.namespace_id, v.partition, v.sequence) AS published_at, v.applied_at, k.item AS item_bytes, k.location AS location_bytes, v.cause_txn_id AS cause_txn_id_bytes
 FROM amends.view_rows AS v
 JOIN amends.namespaces AS n USING (namespace_id)
 JOIN amends.view_keys AS k USING (namespace_id, partition, key_id)
