@@ -2,10 +2,10 @@ package cli
 
 import (
 	"errors"
-	"strings"
 
 	"amends/internal/broker"
 	"amends/internal/delivery"
+	"amends/internal/embedded"
 	"amends/internal/journal"
 	"amends/internal/manifest"
 	"amends/internal/provision"
@@ -42,7 +42,7 @@ var classes = []struct {
 	matches   func(error) bool
 	code      int
 }{
-	{code: exitUsage, matches: isUsage, sentinels: []error{provision.ErrUnbound, provision.ErrSameTopic, verify.ErrUnbound}},
+	{code: exitUsage, matches: isUsage, sentinels: []error{provision.ErrUnbound, provision.ErrSameTopic, provision.ErrTopicName, verify.ErrUnbound}},
 	{code: exitIntegrity, matches: isIdentity, sentinels: []error{store.ErrIntegrity, store.ErrProtocol, worker.ErrIntegrity, journal.ErrChecksum, broker.ErrNoTopic}},
 	{code: exitUnresolved, sentinels: []error{store.ErrCommitUnknown, broker.ErrUnknownOutcome, provision.ErrUnresolved, worker.ErrUnresolved, delivery.ErrUnresolved}},
 	{code: exitFenced, sentinels: []error{store.ErrFence, errNoStandby}},
@@ -74,7 +74,7 @@ func classify(err error) int {
 
 func isUsage(err error) bool {
 	return is[*usage.Error](err) || is[*manifest.Error](err) || is[*provision.ConfigError](err) || is[*provision.RefusedFile](err) ||
-		is[*provision.FileError](err)
+		is[*provision.FileError](err) || errors.Is(err, embedded.ErrPort)
 }
 
 func isIdentity(err error) bool { return is[*broker.IdentityError](err) || is[*broker.RangeError](err) }
@@ -83,6 +83,3 @@ func is[E error](err error) bool {
 	var e E
 	return errors.As(err, &e)
 }
-
-// cause writes an error on one line.
-func cause(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

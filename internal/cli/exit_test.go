@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,12 +41,17 @@ func TestUsageSaysWhatToTry(t *testing.T) {
 		"amends verify -manifest @none.json":                    "no such file",
 		"amends run -role nobody":                               `unknown role "nobody"`,
 		"amends run -workers 0":                                 "1 or more",
+		"amends verify -brokers '' -manifest " + manifest:       "no address",
+		"amends verify -brokers a:b -manifest " + manifest:      "not host:port",
+		"amends source create -namespace n -topic 'a b'":        "not a topic name",
+		"amends demo -broker-port 99999":                        "-broker-port 99999: not a port",
+		"amends dev -postgres-port -1":                          "-postgres-port -1: not a port",
 		"amends source create -topic t":                         "-namespace and -topic",
 		"amends source create -namespace NO -topic t":           "namespace",
 		"amends source create -namespace n -topic t -config @x": "no such file",
 		"amends output create -manifest " + manifest:            "-topic",
 		"amends source load -format csv -file x":                "jsonl or raw",
-		"amends view show -manifest " + manifest:                "AMENDS_DATABASE_URL",
+		"amends view show -manifest " + manifest:                "AMENDS_DATABASE_URL is not set",
 		"amends run -role source -manifest " + manifest:         "AMENDS_DATABASE_URL",
 		"amends -role source -manifest " + manifest:             "AMENDS_DATABASE_URL",
 		"amends migrate up":                                     "AMENDS_DATABASE_URL",
@@ -92,6 +98,36 @@ func TestGenerateIsSeeded(t *testing.T) {
 	}
 	if c := s.want(0, "", "amends generate -seed 4 -records 6"); strings.Count(c.stdout, "\n") != 6 || strings.HasPrefix(c.stdout, a.stdout) {
 		t.Errorf("flags over environment: %q", c.stdout)
+	}
+}
+
+func TestAnAddressThatIsNoneIsAWrongCommand(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "localhost"})
+	s.want(2, "AMENDS_DATABASE_URL: open database: not postgres://", "amends migrate status")
+}
+
+// One request may arrive as two signals: timeout(1) sends it to the process and to its group.
+func TestTwoSignalsAtOnceAreOneRequest(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "postgres://amends@127.0.0.1:1/none", "AMENDS_BROKERS": "127.0.0.1:1"})
+	cmd, _, stderr := s.command("amends run -role source -manifest " + s.write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1)))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); !strings.Contains(stderr.String(), "waiting for"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("it does not wait: %s", stderr.String())
+		}
+	}
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			break // it ended already
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := cmd.Wait(); err != nil || strings.Contains(stderr.String(), "aborted") {
+		t.Errorf("%v: %s", err, stderr.String())
 	}
 }
 

@@ -83,7 +83,7 @@ change is published with a version and its cause, and an independent recomputati
 // selected checks the names of roles.
 func (r *roleFlags) selected(cmd *cobra.Command) ([]roles.Role, error) {
 	if r.workers < 1 || r.maxWait < 0 || len(r.roles) == 0 {
-		return nil, usage.Errorf("%s: -role names roles, -workers is 1 or more, -max-wait 0 or more", cmd.CommandPath())
+		return nil, usage.Errorf("-role names roles, -workers is 1 or more, -max-wait 0 or more; try: %s -help", cmd.CommandPath())
 	}
 	if !slices.Contains(broker.GroupProtocols(), broker.GroupProtocol(r.protocol)) {
 		return nil, usage.Errorf("unknown group protocol %q; the protocols are eager, cooperative and consumer", r.protocol)

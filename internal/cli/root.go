@@ -65,11 +65,12 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.typed = cmd.Flags().NFlag()
-		var err error
-		if a.Getenv, err = usage.Layered(root, a.Getenv, databaseName); err != nil {
+		settings, err := usage.Layered(root, a.Getenv, databaseName)
+		if err != nil {
 			return err
 		}
-		return usage.Environment(cmd, a.Getenv)
+		a.Getenv = settings.Lookup
+		return settings.Apply(cmd)
 	}
 	parents := map[string]*cobra.Command{}
 	for _, c := range table() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"amends/internal/usage"
 )
@@ -47,13 +48,18 @@ func Main(names Names) int {
 		}
 		fmt.Fprintf(os.Stderr, "%s: draining; a second one aborts\n", s)
 		cancel(errStopped)
-		s = <-signals
+		for first := time.Now(); time.Since(first) < sameSignal; {
+			s = <-signals
+		}
 		fmt.Fprintf(os.Stderr, "%s: aborted by a second %s; starting again is safe\n", os.Args[0], s)
 		os.Exit(exitFailure)
 	}()
 	return Run(ctx, Process{Program: os.Args[0], Names: names, Args: os.Args[1:],
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv})
 }
+
+// sameSignal: one request may arrive twice, to the process and to its group, as timeout(1) sends it.
+const sameSignal = 250 * time.Millisecond
 
 // errStopped is the cause of a context cancelled by a signal.
 var errStopped = errors.New("stopped by a signal")
@@ -69,7 +75,7 @@ func Run(ctx context.Context, p Process) int {
 	err := root.ExecuteContext(ctx)
 	code := classify(err)
 	if code != exitDone {
-		fmt.Fprintf(p.Stderr, "%s: %s\n", a.name(), cause(err))
+		usage.Report(p.Stderr, a.name(), err)
 	}
 	return code
 }

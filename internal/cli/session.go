@@ -78,6 +78,9 @@ func (a *app) connect(ctx context.Context, url string) (*postgres.DB, error) {
 		db, err = postgres.Open(ctx, postgres.Options{URL: url})
 		return err
 	})
+	if errors.Is(err, store.ErrAddress) {
+		err = usage.Errorf("%s: %v", databaseName, err)
+	}
 	return db, err
 }
 
@@ -93,7 +96,7 @@ func (a *app) patiently(ctx context.Context, service string, fn func() error) er
 			return err
 		}
 		if !said {
-			fmt.Fprintf(a.Stderr, "waiting for %s: %s\n", service, cause(err))
+			fmt.Fprintf(a.Stderr, "waiting for %s: %s\n", service, usage.OneLine(err))
 			said = true
 		}
 		select {

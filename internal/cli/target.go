@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +22,7 @@ const (
 // common are the flags that most commands share.
 type common struct {
 	manifest string
-	brokers  string
+	brokers  usage.Addresses
 	output   string
 }
 
@@ -32,7 +31,7 @@ func (a *app) manifestFlag(cmd *cobra.Command) {
 }
 
 func (a *app) brokersFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.common.brokers, "brokers", "", "broker `addresses`, host:port with commas (default "+defaultBroker+")")
+	cmd.Flags().Var(&a.common.brokers, "brokers", "broker `addresses`, host:port with commas (default "+defaultBroker+")")
 }
 
 func (a *app) outputFlag(cmd *cobra.Command) {
@@ -59,9 +58,9 @@ type target struct {
 
 // brokerOptions says how to reach the broker that was named, or else the given or the default one.
 func (a *app) brokerOptions(otherwise []string) broker.Options {
-	addresses := otherwise
-	if a.common.brokers != "" {
-		addresses = strings.FieldsFunc(a.common.brokers, func(r rune) bool { return r == ',' || r == ' ' })
+	addresses := []string(a.common.brokers)
+	if len(addresses) == 0 {
+		addresses = otherwise
 	}
 	if len(addresses) == 0 {
 		addresses = []string{defaultBroker}

@@ -23,8 +23,8 @@ func (a *app) version() *cobra.Command {
 		if asJSON {
 			return json.NewEncoder(a.Stdout).Encode(v)
 		}
-		fmt.Fprintf(a.Stdout, "amends %s %s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
-		return nil
+		_, err = fmt.Fprintf(a.Stdout, "amends %s %s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
+		return err
 	}
 	return cmd
 }

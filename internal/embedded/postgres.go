@@ -23,6 +23,7 @@ import (
 
 // Limits of the supervisor.
 const (
+	postgresFlag    = "-postgres-port"
 	postgresPort    = 54329            // the first port tried for a new cluster
 	lingerTimeout   = 5 * time.Second  // a killed server may hold its data that long
 	readyTimeout    = 60 * time.Second // crash recovery included
@@ -148,12 +149,12 @@ func (p *Postgres) choosePort(o *PostgresOptions) (err error) {
 	file := filepath.Join(p.dir, portName)
 	switch {
 	case o.Port != 0:
-		p.port, err = process.ChoosePort(o.Port, true, "-postgres-port")
+		p.port, err = process.ChoosePort(o.Port, true, postgresFlag)
 	case o.AnyPort && p.port == 0:
 		p.port, err = process.KernelPort()
 	default:
 		want := process.RememberedPort(file, postgresPort)
-		p.port, err = process.ChoosePort(want, false, "-postgres-port")
+		p.port, err = process.ChoosePort(want, false, postgresFlag)
 		if err == nil && p.port != want {
 			process.Tell(o.Progress, fmt.Sprintf("port %d is in use: PostgreSQL listens on %d", want, p.port))
 		}

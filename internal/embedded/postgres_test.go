@@ -221,7 +221,7 @@ func TestFindSaysWhereItLookedAndTheWaysOut(t *testing.T) {
 	empty := t.TempDir()
 	_, err := embedded.Find(limited(t), embedded.FindOptions{BinDir: empty})
 	var none *embedded.NotFoundError
-	if !errors.As(err, &none) || !strings.Contains(err.Error(), empty) || !strings.Contains(err.Error(), "AMENDS_POSTGRES_BIN=") {
+	if !errors.As(err, &none) || !strings.Contains(none.Guide(), empty) || !strings.Contains(none.Guide(), "AMENDS_POSTGRES_BIN=") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("named directory without PostgreSQL: %v", err)
 	}
 	t.Setenv("AMENDS_POSTGRES_BIN", empty)
@@ -234,8 +234,8 @@ func TestFindSaysWhereItLookedAndTheWaysOut(t *testing.T) {
 		t.Fatalf("a version that does not exist: %v", err)
 	}
 	for _, word := range []string{"PATH", "npm", "apt-get", "AMENDS_POSTGRES_BIN=", "data is of 99"} {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("the error does not tell %q: %v", word, err)
+		if !strings.Contains(none.Guide(), word) {
+			t.Errorf("the guide does not tell %q: %s", word, none.Guide())
 		}
 	}
 }

@@ -57,6 +57,9 @@ type Stack struct {
 // StartStack starts both services. Where another process runs them on the same directory it attaches to them instead,
 // which Attached tells. Errors: *HeldError when the other's services do not answer, and those of StartPostgres and StartBroker.
 func StartStack(ctx context.Context, o StackOptions) (*Stack, error) {
+	if err := errors.Join(process.CheckPort(o.PostgresPort, postgresFlag), process.CheckPort(o.BrokerPort, brokerFlag)); err != nil {
+		return nil, err
+	}
 	dir, err := stackDir(o.Dir)
 	if err != nil {
 		return nil, err

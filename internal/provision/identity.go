@@ -11,7 +11,7 @@ import (
 )
 
 // ErrUnbound: the manifest has no output where one is needed (S9, exit 2).
-var ErrUnbound = errors.New("the manifest is not bound to an output topic")
+var ErrUnbound = errors.New("the manifest is not bound to an output topic: bind it with output create, which prints the bound manifest")
 
 // Describer reads what a broker says of a topic.
 type Describer interface {

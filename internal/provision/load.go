@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -142,7 +143,7 @@ func (l *Load) validate(ctx context.Context) ([]sum, error) {
 }
 
 func (l *Load) open() (*os.File, error) {
-	f, err := os.Open(l.Path)
+	f, err := os.OpenFile(l.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer would block
 	if err != nil {
 		return nil, &FileError{Err: err}
 	}

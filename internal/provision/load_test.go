@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -281,6 +283,14 @@ func TestLoadChecksIdentityAndFile(t *testing.T) {
 	l, _ = loading(w, "/nowhere", provision.JSONL)
 	if _, err := l.Run(t.Context()); !errors.As(err, &file) {
 		t.Errorf("no file: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, _ = loading(w, pipe, provision.JSONL)
+	if _, err := l.Run(t.Context()); !errors.As(err, &file) || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a pipe that nobody writes: %v", err)
 	}
 	l, _ = loading(w, write(t, ""), provision.JSONL)
 	if n, err := l.Run(t.Context()); n != 0 || err != nil {

@@ -17,6 +17,9 @@ var ErrUnresolved = errors.New("outcome unresolved")
 // ErrSameTopic: the output topic is the source topic (S9, exit 2).
 var ErrSameTopic = errors.New("the output topic must not be the source topic")
 
+// ErrTopicName: the name is none that a broker admits (exit 2).
+var ErrTopicName = errors.New("not a topic name: 1 to 249 of [a-zA-Z0-9._-], not . or ..")
+
 // waits are taken between the attempts of one operation (S12).
 var waits = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond}
 
@@ -38,6 +41,9 @@ type Output struct {
 func CreateOutput(ctx context.Context, topics Creator, ns Binder, m *manifest.Manifest, o Output) (*manifest.Manifest, error) {
 	if o.Topic == m.SourceTopic {
 		return nil, ErrSameTopic
+	}
+	if !manifest.ValidTopic(o.Topic) {
+		return nil, fmt.Errorf("%w: %q", ErrTopicName, o.Topic)
 	}
 	if _, err := CheckSource(ctx, topics, m); err != nil {
 		return nil, err

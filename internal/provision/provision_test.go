@@ -83,6 +83,10 @@ func TestCreateSourceFromConfig(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	var name *manifest.Error
+	if _, err := provision.CreateSource(t.Context(), a, provision.Source{Namespace: "shop", Topic: "a b", Replication: 1}); !errors.As(err, &name) {
+		t.Errorf("a name that no topic has: %v", err)
+	}
 	if _, err := a.Topic(t.Context(), "bad"); !errors.Is(err, broker.ErrNoTopic) {
 		t.Errorf("a topic was created for a wrong configuration: %v", err)
 	}

@@ -39,6 +39,9 @@ func CreateSource(ctx context.Context, topics Creator, s Source) (*manifest.Mani
 	if err != nil {
 		return nil, err
 	}
+	if err := (&manifest.Manifest{Config: cfg, SourceTopic: s.Topic}).Check(); err != nil {
+		return nil, err
+	}
 	topic, err := topics.CreateTopic(ctx, s.Topic, cfg.Partitions, s.Replication)
 	if err != nil {
 		return nil, creationError("source", s.Topic, err)

@@ -16,6 +16,8 @@ var (
 	ErrNotReplicated = errors.New("committed but not replicated")
 	// ErrUnavailable: nothing was sent; the service is away. A role waits, a command gives up after 20 s (S12).
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrAddress: what was given does not say where a database is.
+	ErrAddress = errors.New("not postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 	// ErrProtocol: a receipt, page or binding contradicts what is stored; nothing was written. A view reads its
 	// rows and decides again; a relay stops for an operator (exit 11).
 	ErrProtocol = errors.New("protocol violation")

@@ -31,21 +31,21 @@ func doubled(arg string) string {
 	return "-" + arg
 }
 
-// Environment gives every flag that was not typed the value of AMENDS_<NAME>, dashes as underscores, where that
-// variable is set and not empty.
-func Environment(cmd *cobra.Command, lookup func(string) string) error {
+// Apply gives every flag that was not typed the value of AMENDS_<NAME>, dashes as underscores, where the settings hold
+// one that is not empty.
+func (s *Settings) Apply(cmd *cobra.Command) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed || f.Name == "help" || failed != nil {
 			return
 		}
 		name := variable(f.Name)
-		v := lookup(name)
+		v := s.Lookup(name)
 		if v == "" {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, v); err != nil {
-			failed = Errorf("%s=%q: %v", name, v, err)
+			failed = Errorf("%s: %v", s.origin(name), err)
 		}
 	})
 	return failed

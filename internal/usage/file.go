@@ -2,6 +2,7 @@ package usage
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,29 +18,52 @@ import (
 // configuration directory is read, if there is one.
 const FileName = "AMENDS_CONFIG_FILE"
 
-// Layered returns a lookup that answers from the environment first and then from the configuration file: one YAML
+// Settings are what the environment and, under it, the configuration file say.
+type Settings struct {
+	environment func(string) string
+	path        string
+	values      map[string]setting // of the file, by variable
+}
+
+// setting is one value of the configuration file.
+type setting struct {
+	key, text string
+	line      int
+}
+
+// Layered returns settings that answer from the environment first and then from the configuration file: one YAML
 // mapping from names of flags of any command under root to scalars or lists of scalars, and from names of secrets with
 // _file behind them to paths. A secret itself, an unknown or a repeated name and nesting are refused with their line.
-func Layered(root *cobra.Command, lookup func(string) string, secrets ...string) (func(string) string, error) {
+func Layered(root *cobra.Command, lookup func(string) string, secrets ...string) (*Settings, error) {
 	path, raw, err := readFile(lookup)
+	s := &Settings{environment: lookup, path: path}
 	if err != nil || path == "" {
-		return lookup, err
+		return s, err
 	}
 	known := map[string]string{}
 	names(root, known)
-	for _, s := range secrets {
-		known[strings.ToLower(strings.TrimPrefix(s, "AMENDS_"))+"_file"] = s + "_FILE"
+	for _, name := range secrets {
+		known[strings.ToLower(strings.TrimPrefix(name, "AMENDS_"))+"_file"] = name + "_FILE"
 	}
-	values, err := parseFile(path, raw, known)
-	if err != nil {
-		return nil, err
+	s.values, err = parseFile(path, raw, known)
+	return s, err
+}
+
+// Lookup returns the value of a variable, "" if neither has one.
+func (s *Settings) Lookup(name string) string {
+	if v := s.environment(name); v != "" {
+		return v
 	}
-	return func(name string) string {
-		if v := lookup(name); v != "" {
-			return v
-		}
-		return values[name]
-	}, nil
+	return s.values[name].text
+}
+
+// origin says where a variable's value was given.
+func (s *Settings) origin(name string) string {
+	v := s.Lookup(name)
+	if s.environment(name) != "" {
+		return fmt.Sprintf("%s=%q", name, v)
+	}
+	return fmt.Sprintf("read %s: line %d: %s: %q", s.path, s.values[name].line, s.values[name].key, v)
 }
 
 func readFile(lookup func(string) string) (string, []byte, error) {
@@ -82,12 +106,12 @@ func names(cmd *cobra.Command, known map[string]string) {
 }
 
 // parseFile reads the mapping and returns the values by variable.
-func parseFile(path string, raw []byte, known map[string]string) (map[string]string, error) {
+func parseFile(path string, raw []byte, known map[string]string) (map[string]setting, error) {
 	file, err := parser.ParseBytes(raw, 0)
 	if err != nil {
 		return nil, Errorf("read %s: %v", path, err)
 	}
-	values := map[string]string{}
+	values := map[string]setting{}
 	for _, doc := range file.Docs {
 		var entries []*ast.MappingValueNode
 		switch body := doc.Body.(type) {
@@ -109,9 +133,11 @@ func parseFile(path string, raw []byte, known map[string]string) (map[string]str
 			if _, twice := values[name]; twice {
 				return nil, Errorf("read %s: line %d: %q is given twice", path, line, key)
 			}
-			if values[name], ok = scalar(e.Value); !ok {
+			text, ok := scalar(e.Value)
+			if !ok {
 				return nil, Errorf("read %s: line %d: %q needs one value, or a list of values", path, line, key)
 			}
+			values[name] = setting{key: key, text: text, line: line}
 		}
 	}
 	return values, nil

@@ -20,7 +20,7 @@ func commandTree() *cobra.Command {
 	return root
 }
 
-func layered(t *testing.T, text string, env map[string]string) (func(string) string, error) {
+func layered(t *testing.T, text string, env map[string]string) (*Settings, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "amends.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -35,14 +35,14 @@ func layered(t *testing.T, text string, env map[string]string) (func(string) str
 }
 
 func TestFileStandsUnderTheEnvironment(t *testing.T) {
-	lookup, err := layered(t, "# comment\nbrokers: [a:1, 'b:2']\ntimeout: 90s\nno-standby: true\ndatabase_url_file: /run/secret\n",
+	settings, err := layered(t, "# comment\nbrokers: [a:1, 'b:2']\ntimeout: 90s\nno-standby: true\ndatabase_url_file: /run/secret\n",
 		map[string]string{"AMENDS_TIMEOUT": "5s"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"AMENDS_BROKERS": "a:1,b:2", "AMENDS_TIMEOUT": "5s", "AMENDS_NO_STANDBY": "true",
 		"AMENDS_DATABASE_URL_FILE": "/run/secret", "AMENDS_OTHER": ""} {
-		if got := lookup(name); got != want {
+		if got := settings.Lookup(name); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
@@ -76,15 +76,15 @@ func TestFileIsFoundUnderTheConfigurationDirectory(t *testing.T) {
 		}
 		return ""
 	}
-	if lookup, err := Layered(commandTree(), look); err != nil || lookup("AMENDS_BROKERS") != "" {
+	if settings, err := Layered(commandTree(), look); err != nil || settings.Lookup("AMENDS_BROKERS") != "" {
 		t.Fatalf("without a file: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "amends", "config.yaml"), []byte("brokers: c:3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lookup, err := Layered(commandTree(), look)
-	if err != nil || lookup("AMENDS_BROKERS") != "c:3" {
-		t.Fatalf("brokers %q, %v", lookup("AMENDS_BROKERS"), err)
+	settings, err := Layered(commandTree(), look)
+	if err != nil || settings.Lookup("AMENDS_BROKERS") != "c:3" {
+		t.Fatalf("brokers %q, %v", settings.Lookup("AMENDS_BROKERS"), err)
 	}
 }
 
@@ -97,5 +97,27 @@ func TestNamedFileMustExist(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), FileName) {
 		t.Fatalf("error %v", err)
+	}
+}
+
+func TestAWrongValueIsReportedWhereItStands(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		env        map[string]string
+	}{
+		{"brokers: a:1\ntimeout: abc\n", `line 2: timeout: "abc": invalid argument`, nil},
+		{"timeout: 5s\n", `AMENDS_TIMEOUT="xyz": invalid argument`, map[string]string{"AMENDS_TIMEOUT": "xyz"}},
+	} {
+		settings, err := layered(t, c.text, c.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify, _, err := commandTree().Find([]string{"verify"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = settings.Apply(verify); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "AMENDS_") != (c.env != nil) {
+			t.Errorf("%q %v: %v", c.text, c.env, err)
+		}
 	}
 }

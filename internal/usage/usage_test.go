@@ -33,7 +33,11 @@ func TestEnvironmentFillsWhatWasNotTyped(t *testing.T) {
 	t.Parallel()
 	parse := func(env map[string]string, args ...string) (file string, wait time.Duration, err error) {
 		c := &cobra.Command{Use: "x", RunE: func(cmd *cobra.Command, _ []string) error {
-			return usage.Environment(cmd, func(k string) string { return env[k] })
+			settings, err := usage.Layered(cmd, func(k string) string { return env[k] })
+			if err != nil {
+				return err
+			}
+			return settings.Apply(cmd)
 		}}
 		c.SilenceErrors, c.SilenceUsage = true, true
 		c.Flags().StringVar(&file, "file", "default", "")

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrUnbound: the manifest has no output topic to verify (exit 2).
-var ErrUnbound = errors.New("the manifest is not bound to an output topic")
+var ErrUnbound = errors.New("the manifest is not bound to an output topic: bind it with output create, which prints the bound manifest")
 
 // Limits of a verification.
 const (

@@ -25,6 +25,9 @@ func (e *HeldError) Error() string {
 		e.Dir, e.Holder.PID, e.Holder.Command, e.Holder.Since.Format(time.RFC3339), e.Holder.PID)
 }
 
+// ErrPort: a number that was asked for is not that of a port.
+var ErrPort = errors.New("not a port; give 1 to 65535, or 0 for any")
+
 // PortError says that an address that was asked for is taken.
 type PortError struct {
 	Flag string // the flag that names another one, empty where there is none
@@ -84,6 +87,14 @@ func ChoosePort(want int, fixed bool, flag string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("find port: none of %d ports from %d is free on 127.0.0.1; name one with %s", portSpan, want, flag)
+}
+
+// CheckPort refuses a number that no port has; 0 is for any. flag is what gave it.
+func CheckPort(port int, flag string) error {
+	if port < 0 || port > 65535 {
+		return fmt.Errorf("%s %d: %w", flag, port, ErrPort)
+	}
+	return nil
 }
 
 // RememberedPort is the port in a file, or the other one.
