@@ -71,7 +71,7 @@ func (r rawParser) parse(line []byte) (record, *Problem) {
 		Value     jsontext.Value `json:"value"`
 	}
 	if err := json.Unmarshal(line, &in, json.RejectUnknownMembers(true)); err != nil {
-		return record{}, &Problem{Column: column(err), Reason: err.Error()}
+		return record{}, &Problem{Column: column(err), Reason: rawReason(err)}
 	}
 	if in.Partition == nil || in.Key == nil || in.Value == nil {
 		return record{}, &Problem{Column: 1, Reason: "partition, key and value must all be there"}
@@ -92,6 +92,22 @@ func (r rawParser) parse(line []byte) (record, *Problem) {
 		out.txnID, out.revision = strings.Clone(a.TxnID), a.Revision
 	}
 	return out, nil
+}
+
+// rawReason says in the words of the format what is wrong with a line.
+func rawReason(err error) string {
+	var semantic *json.SemanticError
+	switch {
+	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
+		return fmt.Sprintf("unknown member %q; allowed: partition, key, value", semantic.JSONPointer.LastToken())
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return "a name stands twice in one object"
+	case errors.As(err, &semantic) && semantic.JSONPointer == "":
+		return "not a JSON object"
+	case semantic != nil:
+		return "partition is not a whole number in range" // nothing else has a type here
+	}
+	return "not valid JSON"
 }
 
 // rawBytes reads null (nil) or a string of padded standard base64 (never nil).

@@ -188,6 +188,9 @@ func TestLoadRawRefuses(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Problems[0].Line != 1 || refused.Problems[0].Column < 1 {
 			t.Errorf("%s: %v", line, err)
 		}
+		if reason := refused.Problems[0].Reason; strings.Contains(reason, "json") || strings.Contains(reason, "Go ") {
+			t.Errorf("%s: the reason speaks of the program, not of the file: %s", line, reason)
+		}
 	}
 }
 
