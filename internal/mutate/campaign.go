@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -71,30 +72,43 @@ func (c *campaign) run(ctx context.Context, mutants []*mutant) ([]result, error)
 	return results, err
 }
 
-// baseline runs each test once without a mutant and returns what those that are not green said.
+// baseline runs the tests of each package once without a mutant and returns what those that are not green said.
 func (c *campaign) baseline(ctx context.Context, trees []*tree, mutants []*mutant) (map[target]string, error) {
-	var targets []target
+	var packages []string
+	targets := map[string][]target{}
+	n := 0
 	for _, m := range mutants {
-		if !slices.Contains(targets, m.test) {
-			targets = append(targets, m.test)
+		if !slices.Contains(packages, m.test.pkg) {
+			packages = append(packages, m.test.pkg)
+		}
+		if !slices.Contains(targets[m.test.pkg], m.test) {
+			targets[m.test.pkg] = append(targets[m.test.pkg], m.test)
+			n++
 		}
 	}
 	red := map[target]string{}
 	var mu sync.Mutex // guards red
 	began := time.Now()
-	err := share(ctx, trees, len(targets), func(t *tree, i int) error {
-		o, err := t.test(ctx, targets[i])
+	err := share(ctx, trees, len(packages), func(t *tree, i int) error {
+		of := targets[packages[i]]
+		patterns := make([]string, len(of))
+		for j, one := range of {
+			patterns[j] = one.run
+		}
+		o, err := t.test(ctx, target{packages[i], strings.Join(patterns, "|")})
 		if err != nil {
 			return err
 		}
-		if !o.green() {
-			mu.Lock()
-			defer mu.Unlock()
-			red[targets[i]] = fmt.Sprintf("%d passed, %d skipped, failed %v, built %t\n%s", o.passed, o.skipped, o.failed, !o.noBuild, o.words())
+		mu.Lock()
+		defer mu.Unlock()
+		for _, one := range of {
+			if why := o.green(one.run); why != "" {
+				red[one] = why + "\n" + o.words()
+			}
 		}
 		return nil
 	})
-	c.say("baseline: %d tests of %d green, %.0f s\n", len(targets)-len(red), len(targets), time.Since(began).Seconds())
+	c.say("baseline: %d tests of %d green, %.0f s\n", n-len(red), n, time.Since(began).Seconds())
 	return red, err
 }
 

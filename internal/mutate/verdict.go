@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -31,9 +32,9 @@ type event struct {
 
 // outcome is what one run of go test told.
 type outcome struct {
-	passed   int
-	skipped  int
-	failed   []string // tests
+	passed   []string // tests
+	skipped  []string
+	failed   []string
 	said     map[string][]string
 	rest     []string // what no test said: builds, panics
 	noBuild  bool
@@ -73,11 +74,11 @@ func (o *outcome) take(e event) {
 		}
 	case "pass":
 		if e.Test != "" {
-			o.passed++
+			o.passed = append(o.passed, e.Test)
 		}
 	case "skip":
 		if e.Test != "" {
-			o.skipped++
+			o.skipped = append(o.skipped, e.Test)
 		}
 	case "fail":
 		if e.Test != "" {
@@ -93,7 +94,7 @@ func (o *outcome) judge(says string) (verdict, string) {
 		return noCompile, ""
 	case o.timedOut:
 		return timedOut, ""
-	case len(o.failed) == 0 && (o.passed == 0 || o.skipped > 0):
+	case len(o.failed) == 0 && (len(o.passed) == 0 || len(o.skipped) > 0):
 		return notRun, ""
 	case len(o.failed) == 0:
 		return survived, ""
@@ -106,9 +107,41 @@ func (o *outcome) judge(says string) (verdict, string) {
 	return otherwise, o.failed[0]
 }
 
-// green reports whether the run shows that the tests pass without a mutant.
-func (o *outcome) green() bool {
-	return !o.noBuild && !o.timedOut && len(o.failed) == 0 && o.skipped == 0 && o.passed > 0
+// green says why the tests of a pattern do not show that they pass without a mutant; "" where they do.
+func (o *outcome) green(run string) string {
+	switch {
+	case o.noBuild:
+		return "it does not build"
+	case o.timedOut:
+		return "it hangs"
+	}
+	for what, tests := range map[string][]string{"fails": o.failed, "is skipped": o.skipped} {
+		for _, test := range tests {
+			if matches(run, test) {
+				return test + " " + what
+			}
+		}
+	}
+	for _, test := range o.passed {
+		if matches(run, test) {
+			return ""
+		}
+	}
+	return "no test has the name"
+}
+
+// matches reports whether go test -run takes a test, or a subtest, for one that a pattern names.
+func matches(run, test string) bool {
+	patterns, names := strings.Split(run, "/"), strings.Split(test, "/")
+	if len(names) < len(patterns) {
+		return false
+	}
+	for i, pattern := range patterns {
+		if ok, err := regexp.MatchString(pattern, names[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // words returns what failed tests and builds printed, for people.
