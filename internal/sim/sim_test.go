@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"amends/internal/pace"
 	"amends/internal/sim/choice"
 	"amends/internal/sim/fault"
 )
@@ -14,12 +15,12 @@ import (
 // exhaustive is the number of schedules from which on the larger of the exhaustive models run too.
 const exhaustive = 100_000
 
-// schedules returns how many seeded schedules the tests run: 4,000 unless AMENDS_SIM_SCHEDULES says otherwise.
+// schedules returns how many seeded schedules the tests run: AMENDS_SIM_SCHEDULES, or 4,000 and fewer at a slow pace.
 func schedules(t testing.TB) int {
 	t.Helper()
 	v := os.Getenv("AMENDS_SIM_SCHEDULES")
 	if v == "" {
-		return 4_000
+		return pace.Of(4_000)
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
@@ -69,7 +70,7 @@ func TestRegressions(t *testing.T) {
 // The same answers give the same trace, whether they come from a seed or from a list.
 func TestSchedulesReplay(t *testing.T) {
 	corpus := testCorpus(t)
-	for seed := range uint64(200) {
+	for seed := range uint64(pace.Of(200)) {
 		first, err := corpus.Play(choice.Random(seed), false)
 		if err != nil {
 			t.Fatal(err)

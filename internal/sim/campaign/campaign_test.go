@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"amends/internal/pace"
 	"amends/internal/sim"
 	"amends/internal/sim/fault"
 )
@@ -14,7 +15,7 @@ import (
 // TestCampaign is the smoke of T1: seeded schedules with every kind of fault among them, nothing broken. The number of
 // schedules is AMENDS_SIM_SCHEDULES.
 func TestCampaign(t *testing.T) {
-	o := Options{Seed: 1, Schedules: 4_000, Threads: 2, Events: 30}
+	o := Options{Seed: 1, Schedules: pace.Of(4_000), Threads: 2, Events: 30}
 	if v := os.Getenv("AMENDS_SIM_SCHEDULES"); v != "" {
 		var err error
 		if o.Schedules, err = strconv.Atoi(v); err != nil || o.Schedules < 1 {
