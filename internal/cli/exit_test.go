@@ -57,6 +57,7 @@ func TestUsageSaysWhatToTry(t *testing.T) {
 		"amends migrate up":                                     "AMENDS_DATABASE_URL",
 		"amends generate -law nope":                             "one of mixed",
 		"amends generate -conflicts 3 -law short":               "mixed",
+		"amends generate -keys 1000001":                         "-keys is 0..1000000",
 		"amends demo crush":                                     "unknown scenario",
 		"amends demo -file x":                                   "retail",
 	} {

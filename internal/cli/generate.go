@@ -38,8 +38,8 @@ of source create without -config; for everything else -config NAMESPACE writes t
 		if o.Law, ok = workload.ParseLaw(law); !ok {
 			return usage.Errorf("-law %s: one of %s", law, strings.Join(workload.Laws(), ", "))
 		}
-		if o.Keys < 0 || o.Days < 0 || o.Days > ledger.HorizonDays || o.Transactions < 0 || o.Conflicts < 0 || o.Conflicts > 100 {
-			return usage.Errorf("%s: -keys and -records are 0 or more, -days 0..%d, -conflicts 0..100", cmd.CommandPath(), ledger.HorizonDays)
+		if o.Keys < 0 || o.Keys > 1_000_000 || o.Days < 0 || o.Days > ledger.HorizonDays || o.Transactions < 0 || o.Conflicts < 0 || o.Conflicts > 100 {
+			return usage.Errorf("%s: -keys is 0..1000000, -records 0 or more, -days 0..%d, -conflicts 0..100", cmd.CommandPath(), ledger.HorizonDays)
 		}
 		if o.Conflicts > 0 && o.Law != workload.Mixed {
 			return usage.Errorf("-conflicts belongs to -law mixed")
