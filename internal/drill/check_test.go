@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -22,8 +23,10 @@ import (
 // the last record or marker.
 func (s *space) consume(topic string, partition int) (records []*kgo.Record, next int64) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	stalled := time.AfterFunc(deadline, cancel) // a long topic may take its time as long as it moves
+	defer stalled.Stop()
 	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
 	if err != nil {
 		s.t.Fatal(err)
@@ -41,8 +44,9 @@ func (s *space) consume(topic string, partition int) (records []*kgo.Record, nex
 	for next < end.Offset {
 		fetches := c.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			s.t.Fatal(err)
+			s.t.Fatalf("read %s partition %d at %d of %d: %v", topic, partition, next, end.Offset, err)
 		}
+		stalled.Reset(deadline)
 		fetches.EachRecord(func(r *kgo.Record) {
 			next = r.Offset + 1
 			if !r.Attrs.IsControl() {
@@ -58,11 +62,27 @@ func (s *space) drained() {
 	s.t.Helper()
 	for p := range s.partitions {
 		_, next := s.consume(s.source, p)
-		await(s.t, fmt.Sprintf("partition %d of %s is drained up to %d", p, s.name, next), func() bool {
-			at := s.query(fmt.Sprintf("SELECT p.frontier >= %d AND p.next_sequence = r.next_sequence AND r.next_sequence = v.next_sequence FROM amends.partitions p "+
-				"JOIN amends.relay_progress r USING (namespace_id, partition) JOIN amends.view_progress v USING (namespace_id, partition) WHERE namespace_id = $NS AND partition = %d", next, p))
-			return at[0][0] == "t"
-		})
+		s.reaches(p, next)
+	}
+}
+
+// reaches waits until every role has done its work of a partition's source up to a position, as long as any of them moves.
+func (s *space) reaches(p int, next int64) {
+	s.t.Helper()
+	sql := fmt.Sprintf("SELECT p.frontier >= %d AND p.next_sequence = r.next_sequence AND r.next_sequence = v.next_sequence, p.frontier, r.next_sequence, v.next_sequence FROM amends.partitions p "+
+		"JOIN amends.relay_progress r USING (namespace_id, partition) JOIN amends.view_progress v USING (namespace_id, partition) WHERE namespace_id = $NS AND partition = %d", next, p)
+	last, since := "", time.Now()
+	for {
+		at := s.one(sql)
+		switch {
+		case strings.HasPrefix(at, "t"):
+			return
+		case at != last:
+			last, since = at, time.Now()
+		case time.Since(since) > deadline:
+			s.t.Fatalf("partition %d of %s stands at %s, not drained up to %d", p, s.name, at, next)
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"amends/internal/pace"
 )
 
 // The sizes of drills, by environment; the defaults are a smoke.
@@ -29,13 +31,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// size is a number of the environment, or the smoke's, or with -short a smaller one.
-func size(t testing.TB, env string, smoke, short int) int {
+// short tells whether to run the smallest drills.
+func short() bool { return testing.Short() || pace.Raced }
+
+// size is a number of the environment, or the smoke's, or with -short and under the race detector a smaller one.
+func size(t testing.TB, env string, smoke, least int) int {
 	t.Helper()
 	text := os.Getenv(env)
 	switch {
-	case text == "" && testing.Short():
-		return short
+	case text == "" && short():
+		return least
 	case text == "":
 		return smoke
 	}

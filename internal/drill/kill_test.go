@@ -99,7 +99,7 @@ func TestKilledRoles(t *testing.T) {
 	rng := choices(t)
 	s := newSpace(t, shape{3, 3})
 	f := s.fleet()
-	st := s.stream(rng.Uint64(), 250)
+	st := s.stream(rng.Uint64(), 60)
 	s.moves("the first records", shown, 0)
 	kills := 0
 	for range cycles {

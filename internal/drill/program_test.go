@@ -14,17 +14,23 @@ import (
 	"testing"
 	"time"
 
+	"amends/internal/pace"
 	"amends/internal/scratch"
 )
 
-// program builds the program once a test binary.
+// program builds the program once a test binary, with the race detector in it where the tests have it: a process that saw a
+// race ends with code 66.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := scratch.Dir("amends-drill-")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "amends")
-	if out, err := exec.Command("go", "build", "-o", path, "amends/cmd/amends").CombinedOutput(); err != nil {
+	args := []string{"build", "-o", path}
+	if pace.Raced {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, "amends/cmd/amends")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return path, nil

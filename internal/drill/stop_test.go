@@ -54,7 +54,7 @@ func TestSC39StoppedInLargeBatches(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
 	depth, corrections := 2_000, 40
-	if testing.Short() {
+	if short() {
 		depth = 500
 	}
 	s := newSpace(t, shape{1, 1})
@@ -105,7 +105,7 @@ func (s *space) wholeDecisions() {
 func TestC1LateCancellationOfALongHistory(t *testing.T) {
 	t.Parallel()
 	count, span := 50_000, 2_000
-	if testing.Short() {
+	if short() {
 		count = 5_000
 	}
 	s := newSpace(t, shape{1, 1})
@@ -141,7 +141,7 @@ func TestC2KilledInALargeRepair(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
 	depth := 15_000
-	if testing.Short() {
+	if short() {
 		depth = 2_000
 	}
 	s := newSpace(t, shape{1, 1})

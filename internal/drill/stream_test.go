@@ -116,8 +116,8 @@ func (s *space) stream(seed uint64, perSecond int) *stream {
 		st.authors = append(st.authors, &author{rng: rand.New(rand.NewPCG(seed, uint64(p))), partition: p, keys: s.keys, prefix: strconv.FormatUint(seed%1000, 10)})
 		st.acknowledged = append(st.acknowledged, map[int64]string{})
 	}
-	const turn = 25 * time.Millisecond
-	each := max(1, perSecond*int(turn/time.Millisecond)/1000/s.partitions)
+	const each = 2 // records of a partition a turn
+	turn := time.Second * time.Duration(each*s.partitions) / time.Duration(perSecond)
 	go func() {
 		defer close(st.done)
 		for ctx.Err() == nil {
