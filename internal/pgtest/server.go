@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,12 +18,18 @@ import (
 // startTimeout bounds a start, an installation of PostgreSQL and an initdb included.
 const startTimeout = 5 * time.Minute
 
-// settings keep a test server small: as many run as packages are tested at a time.
-func settings() map[string]string {
-	return map[string]string{
+// settings keep a test server small: as many run as packages are tested at a time. What a drill needs otherwise is given as
+// name=value.
+func settings(more []string) map[string]string {
+	all := map[string]string{
 		"shared_buffers": "16MB", "max_connections": "60", "max_worker_processes": "4", "max_wal_size": "256MB",
 		"autovacuum_naptime": "10s",
 	}
+	for _, m := range more {
+		name, value, _ := strings.Cut(m, "=")
+		all[name] = value
+	}
+	return all
 }
 
 // start starts a server of this process on a copy of the template cluster.
@@ -31,11 +38,11 @@ func start(noSync bool) (*embedded.Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startIn(dir, 0, noSync)
+	return startIn(dir, 0, noSync, nil)
 }
 
 // startIn starts a server in dir on the given port, or on a free one when that is 0.
-func startIn(dir string, port int, noSync bool) (*embedded.Postgres, error) {
+func startIn(dir string, port int, noSync bool, more []string) (*embedded.Postgres, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	bins, err := embedded.Find(ctx, embedded.FindOptions{})
@@ -47,7 +54,7 @@ func startIn(dir string, port int, noSync bool) (*embedded.Postgres, error) {
 		return nil, err
 	}
 	return embedded.StartPostgres(ctx, embedded.PostgresOptions{
-		Dir: dir, TemplateDir: template, BinDir: bins.Dir, Settings: settings(), Port: port, AnyPort: port == 0,
+		Dir: dir, TemplateDir: template, BinDir: bins.Dir, Settings: settings(more), Port: port, AnyPort: port == 0,
 		NoSync: noSync, Database: "postgres",
 	})
 }
@@ -92,20 +99,21 @@ type Instance struct {
 	t    testing.TB
 	pg   *embedded.Postgres
 	dir  string
+	more []string // settings
 	port int
 	live bool
 }
 
 // Server starts a server for this test alone, also where AMENDS_TEST_DATABASE_URL names another: drills stop and kill
-// it. It keeps its port and data over its starts and ends with the test.
-func Server(t testing.TB) *Instance {
+// it. It keeps its port, data and settings (name=value, beside the tests' own) over its starts and ends with the test.
+func Server(t testing.TB, settings ...string) *Instance {
 	t.Helper()
 	dir, err := scratch.Dir("amends-pgtest-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Instance{t: t, dir: dir}
-	s.pg, err = startIn(dir, 0, false)
+	s := &Instance{t: t, dir: dir, more: settings}
+	s.pg, err = startIn(dir, 0, false, settings)
 	if err != nil {
 		refuse(t, err)
 	}
@@ -161,7 +169,7 @@ func (s *Instance) Start() {
 	if s.live {
 		return
 	}
-	pg, err := startIn(s.dir, s.port, false)
+	pg, err := startIn(s.dir, s.port, false, s.more)
 	if err != nil {
 		s.t.Fatalf("start server again: %v", err)
 	}

@@ -95,6 +95,7 @@ var table = map[string]rule{
 	"acceptance":      {},
 	"scratch":         {},
 	"tidy":            {},
+	"faultwire":       {},
 	"doctest":         {},
 	"drill":           {},
 	"pgtest":          {internal: "absent scratch embedded embedded/process", external: pgx},
@@ -104,7 +105,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
+const testOnly = "faultwire absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"

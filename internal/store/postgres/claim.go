@@ -92,24 +92,20 @@ func (db *DB) endBlockers(ctx context.Context, s *session.Session) (stop func())
 func (db *DB) terminate(ctx context.Context, blocked int32) {
 	ctx, cancel := context.WithTimeout(ctx, session.CleanupTimeout)
 	defer cancel()
-	var ended []int32
-	err := db.pool.Read(ctx, "end blocking backends", func(ctx context.Context, s *session.Session) error {
+	_ = db.pool.Read(ctx, "end blocking backends", func(ctx context.Context, s *session.Session) error {
 		rows, err := s.Query(ctx, "terminate", blocked)
 		if err != nil {
 			return err
 		}
-		ended, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (pid int32, err error) {
-			var did bool
-			return pid, row.Scan(&pid, &did)
+		var pid int32
+		_, err = pgx.ForEachRow(rows, []any{&pid, nil}, func() error {
+			if db.options.Terminated != nil {
+				db.options.Terminated(pid)
+			}
+			return nil
 		})
 		return err
 	})
-	if err != nil || db.options.Terminated == nil {
-		return
-	}
-	for _, pid := range ended {
-		db.options.Terminated(pid)
-	}
 }
 
 func newNonce() (n store.Nonce) {

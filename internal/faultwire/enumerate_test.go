@@ -1,0 +1,289 @@
+package faultwire_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"amends/internal/faultwire"
+	"amends/internal/manifest"
+	"amends/internal/pgtest"
+	"amends/internal/store"
+)
+
+// Every statement of every type of transaction meets each of these. Those of commits take the ten seconds of a commit's
+// deadline where the connection stays.
+var everywhere = []faultwire.Action{faultwire.CutBefore, faultwire.CutAfter, faultwire.Delay, faultwire.LoseReply}
+
+// A COMMIT meets these too.
+var atCommit = []faultwire.Action{faultwire.Late, faultwire.Warn}
+
+// fullEnv asks for every action on every statement, also of the migration, which needs a minute more.
+const fullEnv = "AMENDS_T3_FULL"
+
+// listEnv prints what each type of transaction sends, and kindEnv runs one type alone.
+const (
+	listEnv = "AMENDS_T3_LIST"
+	kindEnv = "AMENDS_T3_KIND"
+)
+
+// shards is how many databases share the cases that need one alone.
+const shards = 6
+
+// enumeration runs cases, many at a time.
+type enumeration struct {
+	*testing.T
+	server *pgtest.Instance
+	quick  chan struct{} // slots of cases that compute
+	slow   chan struct{} // slots of cases that wait for a commit's deadline
+	wg     sync.WaitGroup
+
+	mu         sync.Mutex // guards what follows
+	statements map[string]bool
+	counts     map[faultwire.Action]int
+	classes    map[class]int
+	lists      int
+}
+
+// T3: each statement of each type of transaction, as recorded, meets each fault. The class of the result is the right one,
+// what is stored is exactly the state before or the one after, and the production role ends as if nothing had happened.
+func TestT3EveryStatementMeetsEveryFault(t *testing.T) {
+	e := &enumeration{T: t, server: server(t), quick: make(chan struct{}, 16), slow: make(chan struct{}, 60),
+		statements: map[string]bool{}, counts: map[faultwire.Action]int{}, classes: map[class]int{}}
+	for _, k := range kinds() {
+		if only := os.Getenv(kindEnv); only != "" && only != k.name {
+			continue
+		}
+		e.wg.Go(func() { e.kind(k) })
+	}
+	e.wg.Wait()
+	if t.Failed() || os.Getenv(kindEnv) != "" {
+		return
+	}
+	e.covered()
+	total := 0
+	for _, n := range e.counts {
+		total += n
+	}
+	t.Logf("%d types of transactions, %d statements, %d cases: %v; classes: %v", len(kinds()), e.lists, total, e.counts, e.classes)
+	if len(kinds()) < 35 || e.lists < 250 || total < 1_000 {
+		t.Error("fewer cases than this test is for")
+	}
+}
+
+// covered fails for a statement of the store that no type of transaction has sent.
+func (e *enumeration) covered() {
+	for _, dir := range []string{"../store/postgres/sql", "../store/postgres/session"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.sql"))
+		if err != nil || len(files) == 0 {
+			e.Fatalf("statements of %s: %d, %v", dir, len(files), err)
+		}
+		for _, f := range files {
+			name := strings.TrimSuffix(filepath.Base(f), ".sql")
+			text, err := os.ReadFile(f)
+			if err != nil {
+				e.Fatal(err)
+			}
+			if !e.statements[name] && !e.statements[faultwire.Label(string(text))] {
+				e.Errorf("no type of transaction sends %s: add one that does", f)
+			}
+		}
+	}
+}
+
+// kind records one type of transaction and runs its cases.
+func (e *enumeration) kind(k *kind) {
+	d := newDatabase(e, e.server.New(), !k.unmigrated)
+	record := e.newCell(d, k, nil)
+	err := guarded(record.play)
+	if err == nil && (record.err != nil || len(record.statements) == 0) {
+		err = fmt.Errorf("undisturbed: %d statements, %w", len(record.statements), record.err)
+	}
+	if err != nil {
+		e.Errorf("record %s: %v", k.name, err)
+		return
+	}
+	e.mu.Lock()
+	e.lists += len(record.statements)
+	for _, s := range record.statements {
+		e.statements[s] = true
+	}
+	e.mu.Unlock()
+	if os.Getenv(listEnv) != "" {
+		e.Logf("%s: %s", k.name, strings.Join(record.statements, ", "))
+	}
+	databases := make(chan *database, shards)
+	databases <- d
+	for k.alone && len(databases) < shards {
+		databases <- newDatabase(e, e.server.New(), !k.unmigrated)
+	}
+	seen := map[string]int{}
+	var cases sync.WaitGroup
+	for i, name := range record.statements {
+		actions := everywhere
+		switch {
+		case name == "COMMIT":
+			actions = append(slices.Clone(everywhere), atCommit...)
+		case k.sparse && os.Getenv(fullEnv) == "":
+			actions = everywhere[i%len(everywhere):][:1]
+		}
+		for _, a := range actions {
+			f := &fault{name: name, nth: seen[name], action: a}
+			cases.Go(func() {
+				d := <-databases
+				if !k.alone {
+					databases <- d
+				} else {
+					defer func() { databases <- d }()
+				}
+				e.one(d, k, record, i, f)
+			})
+		}
+		seen[name]++
+	}
+	cases.Wait()
+}
+
+// one runs one case and judges it.
+func (e *enumeration) one(d *database, k *kind, record *cell, i int, f *fault) {
+	slots := e.quick
+	if f.name == "COMMIT" && (f.action == faultwire.Delay || f.action == faultwire.LoseReply) {
+		slots = e.slow
+	}
+	slots <- struct{}{}
+	defer func() { <-slots }()
+	c := e.newCell(d, k, f)
+	err := guarded(c.play)
+	if err == nil {
+		err = c.judge(record, i)
+	}
+	if err != nil {
+		e.Errorf("%s: statement %d, %s (%d), %s: %v\nthe call returned: %v", k.name, i, f.name, f.nth, f.action, err, c.err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counts[f.action]++
+	e.classes[classOf(c.err)]++
+}
+
+// newCell makes a case.
+func (e *enumeration) newCell(d *database, k *kind, f *fault) *cell {
+	return &cell{database: d, kind: k, fault: f, cfg: d.config(), calls: map[string]int{}}
+}
+
+// play runs the case from its setup to its end.
+func (c *cell) play() {
+	ctx := context.Background()
+	c.proxy = faultwire.New(c.t, c.url)
+	defer c.proxy.Close()
+	defer func() {
+		for _, end := range c.ends {
+			end()
+		}
+	}()
+	c.topic = &topic{name: "output", incarnation: fmt.Sprintf("kafka:%032x", c.number()+1<<50)}
+	if c.kind.unmigrated {
+		_, err := c.conn.Exec(ctx, "DROP SCHEMA IF EXISTS amends CASCADE")
+		must(err)
+	}
+	if !c.kind.absent {
+		var err error
+		c.direct, err = c.database.db.Init(ctx, c.cfg, "source")
+		must(err)
+		if !c.kind.unbound {
+			must(c.direct.Bind(ctx, manifest.Output{Topic: c.topic.name, Incarnation: c.topic.incarnation, Partitions: 1}))
+		}
+	}
+	c.kind.setup(c)
+	c.db = openDB(c.t, c.proxy.URL())
+	defer c.db.Close()
+	if !c.kind.absent {
+		n, err := c.db.Namespace(ctx, c.cfg)
+		must(err)
+		c.ns = &probe{Namespace: n, c: c}
+	}
+	if err := c.kind.run(c); err != nil {
+		ensure(c.met, "the run ended before its call of %s: %w", c.kind.op, err)
+		must(fmt.Errorf("the run ended with: %w", err))
+	}
+	ensure(c.met, "the run made no call %d of %s", c.kind.nth, c.kind.op)
+	c.final = c.state(true)
+}
+
+// judge compares the case with the undisturbed one, whose statement i met the fault.
+func (c *cell) judge(record *cell, i int) error {
+	if !c.shot.Done() {
+		return fmt.Errorf("the fault did not take place; the call sent %s", strings.Join(c.statements, ", "))
+	}
+	for at, name := range c.statements {
+		if at > i {
+			break
+		}
+		if !slices.Contains(record.statements, name) {
+			return fmt.Errorf("the call sent %s, which the recorded one did not", name)
+		}
+	}
+	if c.before != record.before {
+		return fmt.Errorf("it began elsewhere:\n%s", cmp.Diff(record.before, c.before))
+	}
+	got, committed := classOf(c.err), slices.Contains(record.statements[:i], "COMMIT")
+	want, state := unavailable, record.before
+	switch a := c.fault.action; {
+	case c.fault.name == "COMMIT":
+		want = unknown
+		if a == faultwire.CutAfter || a == faultwire.LoseReply || a == faultwire.Warn {
+			state = record.after
+		}
+		if a == faultwire.Late || a == faultwire.Delay {
+			state = "" // before, or already after
+		}
+		if replicated := !errors.Is(c.err, store.ErrNotReplicated); replicated == (a == faultwire.Warn) {
+			return fmt.Errorf("the error is %v", c.err)
+		}
+	case c.fault.name == "ROLLBACK":
+		want, state = success, record.after
+	case committed:
+		state = record.after
+	}
+	if got != want && !(c.kind.mild && got == success) {
+		return fmt.Errorf("class %s, want %s", got, want)
+	}
+	switch {
+	case got == success || state == "" && c.after == record.after:
+		state = record.after
+	case state == "":
+		state = record.before
+	}
+	if c.after != state {
+		return fmt.Errorf("stored after the call:\n%s", cmp.Diff(state, c.after))
+	}
+	if !c.kind.volatile && withoutSnapshots(c.final) != withoutSnapshots(record.final) {
+		return fmt.Errorf("stored at the end:\n%s", cmp.Diff(record.final, c.final))
+	}
+	if d := cmp.Diff(record.topicValues(), c.topicValues()); d != "" {
+		return fmt.Errorf("published:\n%s", d)
+	}
+	return nil
+}
+
+// topicValues are the published envelopes, but for the namespace's name.
+func (c *cell) topicValues() (out []string) {
+	for _, v := range c.topic.values() {
+		out = append(out, strings.ReplaceAll(v, `"`+c.cfg.Namespace+`"`, `"namespace"`))
+	}
+	return out
+}
+
+// withoutSnapshots leaves out what only makes loading faster: a failure may cost it.
+func withoutSnapshots(dump string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(dump, "\n"), func(line string) bool { return strings.HasPrefix(line, "snapshot ") }), "\n")
+}
