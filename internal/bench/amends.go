@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"amends/internal/broker"
-	"amends/internal/engine"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/roles"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
-	"amends/internal/wire"
 	"amends/internal/workload"
 )
 
@@ -140,7 +138,13 @@ func (a *amends) prepare(ctx context.Context, stream *workload.Stream) error {
 	}
 	g, inner := errgroup.WithContext(ctx)
 	for p, recs := range history {
-		g.Go(func() error { return a.commit(inner, ledger.Partition(p), recs) })
+		g.Go(func() error {
+			l, err := newLane(inner, a.ns, a.manifest.Config, ledger.Partition(p))
+			if err != nil {
+				return err
+			}
+			return l.commit(inner, recs)
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -164,39 +168,6 @@ func (a *amends) prepare(ctx context.Context, stream *workload.Stream) error {
 	}
 	_, err := a.await(ctx)
 	return err
-}
-
-// commit decides a partition's history and writes it, as a worker would.
-func (a *amends) commit(ctx context.Context, p ledger.Partition, recs []ledger.SourceRecord) error {
-	const batch = 2_000
-	owned, err := a.ns.Claim(ctx, p)
-	if err != nil {
-		return err
-	}
-	decoder, states := wire.NewDecoder(a.manifest.Config), engine.NewStates(a.manifest.Config, p, 1<<40)
-	at := engine.Position{Frontier: owned.Frontier, Sequence: owned.Sequence}
-	decoded := make([]wire.Decoded, 0, batch)
-	for len(recs) > 0 {
-		decoded = decoded[:0]
-		for _, r := range recs[:min(batch, len(recs))] {
-			decoded = append(decoded, decoder.Decode(r))
-		}
-		for _, key := range states.Missing(decoded) {
-			if err := states.Restore(key, 0, false, nil, nil); err != nil {
-				return err
-			}
-		}
-		b, err := engine.Step(states, at, decoded, ledger.Frontier(decoded[len(decoded)-1].Record.Offset)+1)
-		if err != nil {
-			return err
-		}
-		if err := a.ns.Commit(ctx, owned.Token, &b); err != nil {
-			return err
-		}
-		at = engine.Position{Frontier: b.Next, Sequence: b.NextSequence}
-		recs = recs[len(b.Decisions):]
-	}
-	return nil
 }
 
 // await waits until everything published is decided and in the view; it returns how many outputs there are in all.

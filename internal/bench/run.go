@@ -39,14 +39,48 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer s.stop()
 	r := &Report{Schema: 1, PostgreSQL: s.postgres.Binaries().Version, Broker: "embedded"}
-	for _, law := range o.Laws {
-		result, err := s.measure(ctx, law, o)
-		if err != nil {
-			return nil, fmt.Errorf("measure %s: %w", law, err)
+	for _, part := range o.What {
+		if err := s.part(ctx, part, r, o); err != nil {
+			return nil, fmt.Errorf("measure %s: %w", part, err)
 		}
-		r.Results = append(r.Results, *result)
 	}
 	return r, nil
+}
+
+// part measures one part of the report.
+func (s *stand) part(ctx context.Context, part Part, r *Report, o Options) (err error) {
+	switch part {
+	case Path:
+		for _, law := range o.Laws {
+			result, err := s.measure(ctx, law, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", law, err)
+			}
+			r.Results = append(r.Results, *result)
+		}
+	case WorkerAlone:
+		for _, law := range o.Laws {
+			w, err := s.measureWorker(ctx, law, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", law, err)
+			}
+			r.Worker = append(r.Worker, *w)
+		}
+		r.Copy, err = s.measureCopy(ctx, workerTimes*o.Records)
+	case Corrections:
+		for _, days := range []int{min(365, o.Movements), o.Movements} {
+			c, err := s.measureCorrection(ctx, o.Movements, days)
+			if err != nil {
+				return err
+			}
+			r.Corrections = append(r.Corrections, *c)
+		}
+	case Takeovers:
+		r.Takeover, err = s.measureTakeover(ctx, o.Transactions)
+	default:
+		err = errors.New("no such part")
+	}
+	return err
 }
 
 func newStand(ctx context.Context, dir string, o Options) (*stand, error) {
@@ -96,9 +130,12 @@ func (s *stand) database(ctx context.Context, name string) (string, error) {
 // memory as after minutes of running. The peers have them in their stores too.
 const warmUp = 4_000
 
+// identifier writes a law as part of the name of a database.
+func identifier(law workload.Law) string { return strings.ReplaceAll(law.String(), "-", "_") }
+
 // measure prepares one workload in all three pipelines and runs them one after the other.
 func (s *stand) measure(ctx context.Context, law workload.Law, o Options) (*Result, error) {
-	name := strings.ReplaceAll(law.String(), "-", "_")
+	name := identifier(law)
 	stream := workload.NewStream(workload.StreamOptions{Seed: o.Seed, Keys: o.Keys, Law: law})
 	a, err := s.newAmends(ctx, name, stream)
 	if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,20 +16,23 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	var quick bool
-	var laws []string
+	var laws, what []string
 	var o bench.Options
 	cmd := &cobra.Command{
 		Short: "Measure amends beside what people would build instead",
 		Long: `Brings the same records through amends, through the obvious one-transaction-a-record design and through a database trigger,
 on a PostgreSQL and a broker of its own with fsync on, compares what they published and prints the ratios. History is written
-straight into every store before a clock starts.`,
+straight into every store before a clock starts. Other parts: the worker alone beside COPY, one correction under many later
+movements, and the time from a claim to the first commit.`,
 		Example: `  amends bench -quick
+  amends bench -what correction,takeover
   amends bench -law long-deep -records 20000 -limit 30s -o json`,
 		Args: usage.NoArgs,
 	}
 	a.outputFlag(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&quick, "quick", false, "short and long-deep, 20,000 records or 30 s each")
+	f.BoolVar(&quick, "quick", false, "path and correction; short and long-deep, 20,000 records or 30 s each")
+	f.StringSliceVar(&what, "what", nil, "`parts` to measure, with commas: path, worker, correction, takeover (default: all)")
 	f.StringSliceVar(&laws, "law", nil, "`laws` to measure, with commas: short, long-shallow, long-deep")
 	f.IntVar(&o.Records, "records", 0, "measured `records` of each law (0: 20,000 with -quick, else 60,000)")
 	f.IntVar(&o.Keys, "keys", 0, "stock keys (0: the law's own `number`)")
@@ -41,7 +45,7 @@ straight into every store before a clock starts.`,
 		if err != nil {
 			return err
 		}
-		if err := benchOptions(&o, quick, laws); err != nil {
+		if err := benchOptions(&o, quick, laws, what); err != nil {
 			return err
 		}
 		o.Say = func(line string) { fmt.Fprintln(a.Stderr, line) }
@@ -58,7 +62,7 @@ straight into every store before a clock starts.`,
 }
 
 // benchOptions completes what was not told.
-func benchOptions(o *bench.Options, quick bool, laws []string) error {
+func benchOptions(o *bench.Options, quick bool, laws, what []string) error {
 	if o.Records < 0 || o.Keys < 0 || o.Limit < 0 {
 		return usage.Errorf("-records, -keys and -limit are 0 or more")
 	}
@@ -73,6 +77,17 @@ func benchOptions(o *bench.Options, quick bool, laws []string) error {
 		}
 		o.Laws = append(o.Laws, law)
 	}
+	for _, name := range what {
+		part := bench.Part(strings.TrimSpace(name))
+		if !slices.Contains(bench.Parts(), part) {
+			return usage.Errorf("-what %s: path, worker, correction or takeover", name)
+		}
+		o.What = append(o.What, part)
+	}
+	if len(o.What) == 0 {
+		o.What = standard.What
+	}
+	o.Movements, o.Transactions = standard.Movements, standard.Transactions
 	if len(o.Laws) == 0 {
 		o.Laws = standard.Laws
 	}
