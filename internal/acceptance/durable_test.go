@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"amends/internal/faultwire"
 	"amends/internal/pgtest"
 )
 
@@ -28,8 +29,8 @@ func TestSC42Measurements(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
 	direct := s.env["AMENDS_DATABASE_URL"]
-	p, through := newProxy(t, direct)
-	s.env["AMENDS_DATABASE_URL"] = through
+	p := faultwire.New(t, direct)
+	s.env["AMENDS_DATABASE_URL"] = p.URL()
 	if got := s.one(measured); got != "0|0|0|0|0|0|0|0|NULL|NULL|NULL|NULL|NULL|NULL|NULL|0" {
 		t.Errorf("before the first commit: %s", got)
 	}
@@ -43,14 +44,14 @@ func TestSC42Measurements(t *testing.T) {
 		}
 	}
 	expect("one record", "1|1|1|0|0|1|2|0|1|1|0|0|1|2|0|1")
-	p.arm(lostRequest, "advance")
+	request := p.Arm(faultwire.CutBefore, 0, faultwire.CommitOf("advance"))
 	s.load(widget("T-2", 1, "receipt", 5, 3))
 	s.frontier(0, 2)
 	expect("a lost COMMIT", "2|2|2|0|0|2|3|0|1|1|0|0|1|1|0|2")
-	p.arm(lostReply, "advance")
+	reply := p.Arm(faultwire.CutAfter, 0, faultwire.CommitOf("advance"))
 	s.load(widget("T-1", 2, "receipt", 70, 1)) // rewinds two days of the calendar, refolds both closes
 	s.frontier(0, 3)
-	await(t, "both losses", func() bool { return p.losses() == 2 })
+	await(t, "both losses", func() bool { return request.Done() && reply.Done() })
 	s.loadRaw(raw{key: []byte(widgetKey), value: []byte("{")})
 	s.frontier(0, 4)
 	after := s.one(measured)
@@ -141,16 +142,16 @@ func (s *space) heldLock(before string) {
 // orphan, the source itself and each state that S9 forbids are refused. (Pending decisions: the worked session's test.)
 func TestSC41Binding(t *testing.T) {
 	t.Parallel()
-	for name, what := range map[string]loss{"SC41 COMMIT lost": lostRequest, "SC41 reply lost": lostReply} {
+	for name, what := range map[string]faultwire.Action{"SC41 COMMIT lost": faultwire.CutBefore, "SC41 reply lost": faultwire.CutAfter} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newUnbound(t, "")
 			direct := s.env["AMENDS_DATABASE_URL"]
-			var p *proxy
-			p, s.env["AMENDS_DATABASE_URL"] = newProxy(t, direct)
-			p.arm(what, "insert_binding")
+			p := faultwire.New(t, direct)
+			s.env["AMENDS_DATABASE_URL"] = p.URL()
+			lost := p.Arm(what, 0, faultwire.CommitOf("insert_binding"))
 			s.bind()
-			if p.losses() != 1 {
+			if !lost.Done() {
 				t.Fatal("nothing was lost")
 			}
 			bound := readFile(t, s.dir, "pipeline.json")

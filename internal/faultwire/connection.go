@@ -198,9 +198,9 @@ func (c *connection) count(f func()) {
 func (c *connection) before(s *Shot, m message, in *bufio.Reader) bool {
 	switch s.action {
 	case CutBefore:
+		close(s.fired) // first: who sees the end may ask
 		_ = c.client.Close()
 		_ = c.server.Close()
-		close(s.fired)
 		return false
 	case CutAfter, LoseReply, HoldReply:
 		c.count(func() { c.withhold = true })
@@ -211,8 +211,8 @@ func (c *connection) before(s *Shot, m message, in *bufio.Reader) bool {
 		c.count(func() { c.warn = true })
 		close(s.fired)
 	case Late:
-		_ = c.client.Close()
 		close(s.fired)
+		_ = c.client.Close()
 		c.deliver(s, m)
 		return false
 	case Delay:
@@ -259,8 +259,8 @@ func (c *connection) after(s *Shot) bool {
 	}
 	switch s.action {
 	case CutAfter:
-		_ = c.client.Close()
 		close(s.fired)
+		_ = c.client.Close()
 		return false
 	case HoldReply:
 		close(s.fired)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"amends/internal/faultwire"
 	"amends/internal/ledger"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
@@ -104,10 +105,13 @@ func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 		o, err := w.ns.Claim(w.ctx, 0)
 		w.ok(err)
 		ctx, cancel := context.WithCancel(w.ctx)
-		w.proxy.hold(func() {
+		w.shot = w.proxy.Arm(faultwire.Hold, 0, faultwire.Named("COMMIT"))
+		go func() {
+			<-w.shot.Fired()
 			cancel()
 			time.Sleep(200 * time.Millisecond)
-		})
+			w.shot.Release()
+		}()
 		if err := w.ns.Commit(ctx, o.Token, testBatch(0)); err != nil {
 			t.Fatalf("a COMMIT that was sent was given up with its caller: %v", err)
 		}
@@ -118,8 +122,7 @@ func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 		w := newWorld(t, false)
 		o, err := w.ns.Claim(w.ctx, 0)
 		w.ok(err)
-		answer := make(chan struct{})
-		w.proxy.hold(func() { <-answer })
+		w.shot = w.proxy.Arm(faultwire.Hold, 0, faultwire.Named("COMMIT"))
 		done := make(chan error, 1)
 		go func() { done <- w.ns.Commit(w.ctx, o.Token, testBatch(0)) }()
 		const limit = postgres.BlockedAfter * 13 // session.CommitTimeout and what a busy machine takes
@@ -131,6 +134,5 @@ func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 		case <-time.After(limit):
 			t.Errorf("still waiting for a COMMIT without an answer after %v", limit)
 		}
-		close(answer)
 	})
 }

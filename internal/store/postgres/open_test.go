@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"amends/internal/faultwire"
 	"amends/internal/pgtest"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
@@ -54,9 +55,9 @@ func TestOpenRefusesFsyncOff(t *testing.T) {
 }
 
 func TestOpenRefusesAPooler(t *testing.T) {
-	p, through := newProxy(t, pgtest.New(t, pgtest.Fast))
-	p.shiftPID = true
-	err := openError(t, postgres.Options{URL: through, AllowFsyncOff: true})
+	p := faultwire.New(t, pgtest.New(t, pgtest.Fast))
+	p.ShiftPIDs()
+	err := openError(t, postgres.Options{URL: p.URL(), AllowFsyncOff: true})
 	if err == nil || !strings.Contains(err.Error(), "pooler") || errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"amends/internal/faultwire"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
@@ -21,7 +22,8 @@ var testOutput = manifest.Output{Topic: "output", Incarnation: "kafka:ff11223344
 type world struct {
 	*testing.T
 	ctx    context.Context
-	proxy  *proxy
+	proxy  *faultwire.Proxy
+	shot   *faultwire.Shot     // what the proxy does once
 	ns     *postgres.Namespace // through the proxy
 	direct *postgres.Namespace
 	url    string
@@ -40,9 +42,8 @@ func newWorld(t *testing.T, bound bool) *world {
 	if bound {
 		w.ok(w.direct.Bind(ctx, testOutput))
 	}
-	p, url := newProxy(t, w.url)
-	w.proxy = p
-	w.ns, err = open(t, url).Namespace(ctx, cfg)
+	w.proxy = faultwire.New(t, w.url)
+	w.ns, err = open(t, w.proxy.URL()).Namespace(ctx, cfg)
 	w.ok(err)
 	return w
 }
@@ -59,8 +60,8 @@ func (w *world) fails(err, want error) {
 	if !errors.Is(err, want) {
 		w.Fatalf("got error %v, want %v", err, want)
 	}
-	if w.proxy.done() != 1 {
-		w.Fatalf("the proxy acted %d times", w.proxy.done())
+	if !w.shot.Done() {
+		w.Fatal("the proxy did not act")
 	}
 }
 
@@ -98,9 +99,8 @@ func testBatch(at ledger.Offset) *ledger.Batch {
 // outcomes are both fates of a COMMIT whose answer is lost.
 var outcomes = []struct {
 	name      string
-	when      moment
 	committed bool
-}{{"request lost", beforeCommit, false}, {"reply lost", afterCommit, true}}
+}{{"request lost", false}, {"reply lost", true}}
 
 func eachOutcome(t *testing.T, bound bool, run func(w *world, committed bool)) {
 	for _, o := range outcomes {
@@ -113,11 +113,11 @@ func eachOutcome(t *testing.T, bound bool, run func(w *world, committed bool)) {
 }
 
 func (w *world) cut(committed bool) {
+	action := faultwire.CutBefore
 	if committed {
-		w.proxy.cut(afterCommit)
-	} else {
-		w.proxy.cut(beforeCommit)
+		action = faultwire.CutAfter
 	}
+	w.shot = w.proxy.Arm(action, 0, faultwire.Named("COMMIT"))
 }
 
 func TestSC18CommitOutcomeIsReadUnderTheLock(t *testing.T) {
@@ -145,7 +145,7 @@ func TestSC18ConnectionLostBeforeCommitIsDefinite(t *testing.T) {
 	o, err := w.ns.Claim(w.ctx, 0)
 	w.ok(err)
 	w.ok(w.ns.Commit(w.ctx, o.Token, testBatch(0)))
-	w.proxy.cut(beforeSync)
+	w.shot = w.proxy.Arm(faultwire.CutAfter, 0, faultwire.Named("advance"))
 	err = w.ns.Commit(w.ctx, o.Token, testBatch(1))
 	w.fails(err, store.ErrUnavailable)
 	if errors.Is(err, store.ErrCommitUnknown) {
@@ -246,9 +246,7 @@ func TestInitOutcomeIsResolvedByInitAgain(t *testing.T) {
 	eachOutcome(t, false, func(w *world, committed bool) {
 		cfg, err := manifest.Default("second", "kafka:00112233445566778899aabbccddeeff")
 		w.ok(err)
-		p, through := newProxy(w.T, w.url)
-		db := open(w.T, through)
-		w.proxy = p
+		db := open(w.T, w.proxy.URL())
 		w.cut(committed)
 		_, err = db.Init(w.ctx, cfg, "source")
 		w.fails(err, store.ErrCommitUnknown)
