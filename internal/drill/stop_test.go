@@ -122,7 +122,7 @@ func TestC1LateCancellationOfALongHistory(t *testing.T) {
 	s.drained()
 	p.stop()
 	p = s.start("run -manifest pipeline.json") // the history is loaded again
-	s.send(&kgo.Record{Key: []byte(keyOf(0, 0)), Value: []byte(cancelled("M-3", 2, 0, 0))})
+	s.send(&kgo.Record{Key: []byte(keyOf(0, 0)), Value: []byte(cancelled("M-0", 2, 0, 0))})
 	began := time.Now()
 	s.drained()
 	took := time.Since(began)
