@@ -43,8 +43,12 @@ func (s *RelayStepper) open(ctx context.Context) error {
 	}
 	if err := agree(pos, receipt); err != nil {
 		// The receipt may be that of a holder who took over between the two reads: that is no contradiction.
-		if now, e := s.opts.Store.RelayPosition(ctx, p); e == nil && s.mine(now) != nil {
-			return s.mine(now)
+		now, e := s.opts.Store.RelayPosition(ctx, p)
+		if e == nil {
+			e = s.mine(now)
+		}
+		if e != nil {
+			return e
 		}
 		return err
 	}
