@@ -54,7 +54,8 @@ func settle(ctx context.Context, pause Pause, write func(context.Context) error,
 	}
 }
 
-// observe reads until it knows: ErrUnresolved when the budget ends first.
+// observe reads until it knows: ErrUnresolved when the budget ends first. That the database is away then is the cause in
+// words only: who is told ErrUnavailable waits, and this ends the role.
 func observe(ctx context.Context, pause Pause, done func(context.Context) (bool, error)) (bool, error) {
 	for d := retryWait; ; d = 2 * retryWait {
 		written, err := done(ctx)
@@ -65,7 +66,7 @@ func observe(ctx context.Context, pause Pause, done func(context.Context) (bool,
 			return false, err
 		}
 		if pause(ctx, d) != nil {
-			return false, fmt.Errorf("%w: %w", ErrUnresolved, err)
+			return false, fmt.Errorf("%w: %v", ErrUnresolved, err)
 		}
 	}
 }

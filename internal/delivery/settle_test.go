@@ -38,6 +38,9 @@ func TestS12ResolvedOutcomeIsNotUnknown(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, err, c.want)
 			}
 		}
+		if away(err) {
+			t.Errorf("%s: %v would be waited for", name, err)
+		}
 		if name == "not written" && writes != operationAttempts {
 			t.Errorf("%s: %d attempts", name, writes)
 		}

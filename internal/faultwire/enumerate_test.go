@@ -180,6 +180,13 @@ func (e *enumeration) newCell(d *database, k *kind, f *fault) *cell {
 	return &cell{database: d, kind: k, fault: f, cfg: d.config(), calls: map[string]int{}}
 }
 
+func outputIncarnation(c *cell) string { return fmt.Sprintf("kafka:%032x", c.number()+1<<50) }
+
+// output is what the namespace is bound to.
+func (c *cell) output() manifest.Output {
+	return manifest.Output{Topic: c.topic.name, Incarnation: c.topic.incarnation, Partitions: 1}
+}
+
 // play runs the case from its setup to its end.
 func (c *cell) play() {
 	ctx := context.Background()
@@ -190,7 +197,7 @@ func (c *cell) play() {
 			end()
 		}
 	}()
-	c.topic = &topic{name: "output", incarnation: fmt.Sprintf("kafka:%032x", c.number()+1<<50)}
+	c.topic = &topic{name: "output", incarnation: outputIncarnation(c)}
 	if c.kind.unmigrated {
 		_, err := c.conn.Exec(ctx, "DROP SCHEMA IF EXISTS amends CASCADE")
 		must(err)
@@ -200,7 +207,7 @@ func (c *cell) play() {
 		c.direct, err = c.database.db.Init(ctx, c.cfg, "source")
 		must(err)
 		if !c.kind.unbound {
-			must(c.direct.Bind(ctx, manifest.Output{Topic: c.topic.name, Incarnation: c.topic.incarnation, Partitions: 1}))
+			must(c.direct.Bind(ctx, c.output()))
 		}
 	}
 	c.kind.setup(c)

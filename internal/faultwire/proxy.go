@@ -167,7 +167,7 @@ func (p *Proxy) ShiftPIDs() {
 	p.shift = 1
 }
 
-// Opened counts the connections that clients opened.
+// Opened counts the connections that clients opened, those that only cancel aside.
 func (p *Proxy) Opened() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,6 +232,9 @@ func (p *Proxy) met(c *connection, s Statement) *Shot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Index = len(p.seen)
+	if s.Name == Connect {
+		p.opened++
+	}
 	p.seen = append(p.seen, s.Name)
 	for i, shot := range p.shots {
 		if shot.when(s) {
@@ -253,7 +256,6 @@ func (p *Proxy) accept() {
 		c := &connection{p: p, client: client, shift: p.shift}
 		refused := p.refuses || p.closed
 		target := p.target
-		p.opened++
 		if !refused {
 			p.conns[c] = struct{}{}
 		}

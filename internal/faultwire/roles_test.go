@@ -88,7 +88,13 @@ type member struct {
 
 func newMember(cfg *manifest.Config, s worker.Store) *member {
 	m := &member{now: time.Unix(0, 0)}
-	m.life = worker.NewLifecycle(context.Background(),
+	m.within(context.Background(), cfg, s)
+	return m
+}
+
+// within makes the lifecycle of a role that ends with ctx.
+func (m *member) within(ctx context.Context, cfg *manifest.Config, s worker.Store) {
+	m.life = worker.NewLifecycle(ctx,
 		&worker.Options{Store: s, Topics: source{cfg}, Manifest: &manifest.Manifest{Config: cfg, SourceTopic: "source"}},
 		&worker.Drive{
 			Start: func(p *worker.Partition) { m.part = p },
@@ -101,7 +107,6 @@ func newMember(cfg *manifest.Config, s worker.Store) *member {
 			// Every key is worth a snapshot.
 			SnapshotRows: 1,
 		})
-	return m
 }
 
 // join is the group's part: it assigns until the positions are read, and returns the frontier.
@@ -121,14 +126,14 @@ func (m *member) join() (ledger.Frontier, error) {
 
 // settle steps until nothing is left to do.
 func (m *member) settle() error {
-	for range 200 {
+	for range 500 {
 		pr, err := m.part.Step(context.Background())
 		if err != nil || pr.Idle || pr.Done {
 			return err
 		}
 		m.now = m.now.Add(pr.Wait)
 	}
-	return errors.New("no end after 200 steps")
+	return errors.New("no end after 500 steps")
 }
 
 // work runs a worker over a source from the stored frontier on, up to but not including the given one.
