@@ -96,6 +96,7 @@ var table = map[string]rule{
 	"scratch":         {},
 	"tidy":            {},
 	"faultwire":       {},
+	"failover":        {},
 	"doctest":         {},
 	"drill":           {},
 	"pgtest":          {internal: "absent scratch embedded embedded/process", external: pgx},
@@ -105,7 +106,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "faultwire absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
+const testOnly = "faultwire failover absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"
