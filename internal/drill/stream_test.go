@@ -158,16 +158,6 @@ func (st *stream) stop() {
 	<-st.done
 }
 
-// count returns how many records were acknowledged.
-func (st *stream) count() (n int) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, m := range st.acknowledged {
-		n += len(m)
-	}
-	return n
-}
-
 // send publishes records as they are; they must be acknowledged.
 func (s *space) send(records ...*kgo.Record) {
 	s.t.Helper()

@@ -18,7 +18,7 @@ var ErrUnresolved = errors.New("outcome unresolved")
 var ErrSameTopic = errors.New("the output topic must not be the source topic")
 
 // ErrTopicName: the name is none that a broker admits (exit 2).
-var ErrTopicName = errors.New("not a topic name: 1 to 249 of [a-zA-Z0-9._-], not . or ..")
+var ErrTopicName = errors.New(`not a topic name: 1 to 249 of [a-zA-Z0-9._-], and neither "." nor ".."`)
 
 // waits are taken between the attempts of one operation (S12).
 var waits = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond}
