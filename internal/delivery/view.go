@@ -136,7 +136,8 @@ func (s *ViewStepper) open(ctx context.Context) error {
 	return nil
 }
 
-// read waits for records. When none come, an incomplete repair that rests on assumptions is checked.
+// read waits for records. When none come in a wait that was not for a larger page, an incomplete repair that rests on
+// assumptions is checked: what a page holds besides is committed by then.
 func (s *ViewStepper) read(ctx context.Context, most time.Duration) (Progress, error) {
 	if err := s.failure; err != nil {
 		s.failure = nil
@@ -151,7 +152,7 @@ func (s *ViewStepper) read(ctx context.Context, most time.Duration) (Progress, e
 	case len(fetched) > 0 && (err == nil || away(err)):
 		return Progress{}, nil
 	case err == nil, errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		if s.decider.Pending() > 0 && s.decider.Assumed() {
+		if most >= pollWait && s.decider.Pending() > 0 && s.decider.Assumed() {
 			s.decider.Exact()
 		}
 		return Progress{}, nil
