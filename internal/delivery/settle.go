@@ -22,6 +22,7 @@ type Pause func(ctx context.Context, d time.Duration) error
 func settle(ctx context.Context, pause Pause, write func(context.Context) error, done func(context.Context) (bool, error)) error {
 	op, cancel := context.WithTimeout(ctx, operationBudget)
 	defer cancel()
+	var last error // definite
 	for attempt := 1; ; attempt++ {
 		err := write(op)
 		if err == nil {
@@ -39,9 +40,12 @@ func settle(ctx context.Context, pause Pause, write func(context.Context) error,
 				return nil
 			}
 			err = store.Resolved(err) // it was read: not written
+		} else if last != nil && errors.Is(err, store.ErrUnavailable) && op.Err() != nil && ctx.Err() == nil {
+			return fmt.Errorf("given up after %s: %w; then: %v", operationBudget, last, err) // no silence: it had answered
 		} else if !retriable(ctx, err) {
 			return err
 		}
+		last = err
 		if attempt == operationAttempts {
 			return fmt.Errorf("given up after %d attempts: %w", attempt, err)
 		}

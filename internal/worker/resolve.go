@@ -111,6 +111,9 @@ func (s *shared) claimRow(ctx context.Context, p ledger.Partition) (store.Owned,
 func (p *Partition) retry(err error) (Progress, error) {
 	switch classify(err) {
 	case away:
+		if p.tries > 0 && p.clock().Sub(p.began) >= RetryBudget {
+			return p.failed(fmt.Errorf("%w; then the budget ended: %v", p.last, err)) // no silence of the server's: it had answered
+		}
 		return p.wait("database", err), nil
 	case moved:
 		p.drop()
