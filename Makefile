@@ -66,8 +66,9 @@ unit: ## tests that need no service, with a tenth of the random histories: under
 	$(call run-tests,unit,-short $(UNIT))
 
 .PHONY: race
-race: ## every test under the race detector, with smaller numbers of histories
-	$(call run-tests,race,-race ./...)
+race: ## every test under the race detector, with smaller numbers: a tenth of the histories, the rest as with -short
+	$(call run-tests,race-unit,-race $(UNIT))
+	$(call run-tests,race,-race -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(UNIT))))
 
 .PHONY: smoke
 smoke: build ## the demo's story to its end, on a stack of its own
@@ -90,7 +91,12 @@ test-verify: ## verification and its oracle
 	$(call run-tests,test-verify,./internal/verify ./internal/oracle)
 
 .PHONY: robust
-robust: robust-drills ## every fault at full size, each figure printed with its count
+robust: robust-sim robust-drills ## every fault at full size, each figure printed with its count
+
+.PHONY: robust-sim
+robust-sim: build # a million simulated schedules, ten thousand of each fault, and the exhaustive models of the fences
+	@bin/amends sim -schedules 1000000 -floor 10000 -distinct 990000
+	@AMENDS_SIM_SCHEDULES=100000 $(GO) test -count=1 -timeout 30m ./internal/sim -run Exhaustively
 
 .PHONY: robust-drills
 robust-drills: # real processes: 100 kill -9 cycles, 20 zombies; AMENDS_DRILL_… and PARALLEL change the sizes
