@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"amends/internal/embedded"
+	"amends/internal/lease"
 	"amends/internal/manifest"
 	"amends/internal/provision"
 	"amends/internal/report"
@@ -223,7 +224,7 @@ func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario
 func (d *demo) runRoles(ctx context.Context) error {
 	log := slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	return roles.Run(ctx, roles.Options{Manifest: d.target.manifest, Namespace: d.session.namespace, Topics: d.session.admin, Broker: d.target.broker,
-		Server: d.session.db.Server, Holder: holder(), Logger: log, Roles: roles.All(), Workers: demoWorkers})
+		Server: d.session.db.Server, Holder: lease.Holder(), Logger: log, Roles: roles.All(), Workers: demoWorkers})
 }
 
 // intro prints the block of endpoints.

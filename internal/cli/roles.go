@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/broker"
+	"amends/internal/lease"
 	"amends/internal/provision"
 	"amends/internal/roles"
 	"amends/internal/store"
@@ -88,17 +88,11 @@ func (r *roleFlags) selected(cmd *cobra.Command) ([]roles.Role, error) {
 	if !slices.Contains(broker.GroupProtocols(), broker.GroupProtocol(r.protocol)) {
 		return nil, usage.Errorf("unknown group protocol %q; the protocols are eager, cooperative and consumer", r.protocol)
 	}
-	var out []roles.Role
-	for _, name := range r.roles {
-		role := roles.Role(strings.TrimSpace(name))
-		if !slices.Contains(roles.All(), role) {
-			return nil, usage.Errorf("unknown role %q; the roles are source, relay and view", name)
-		}
-		if !slices.Contains(out, role) {
-			out = append(out, role)
-		}
+	selected, err := roles.Parse(r.roles)
+	if err != nil {
+		return nil, usage.Errorf("%v", err)
 	}
-	return out, nil
+	return selected, nil
 }
 
 func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
@@ -124,8 +118,7 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	log.Info("roles start", "namespace", t.manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.broker.Brokers, ","), "pid", os.Getpid())
 	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.manifest, Namespace: s.namespace, Topics: s.admin, Broker: t.broker, Server: s.db.Server,
-		Holder: holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby,
-		GroupProtocol: broker.GroupProtocol(r.protocol)})
+		Holder: lease.Holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby, GroupProtocol: broker.GroupProtocol(r.protocol)})
 	switch {
 	case err == nil:
 		log.Info("roles stopped", "namespace", t.manifest.Config.Namespace)
@@ -164,12 +157,3 @@ func (a *app) start(ctx context.Context, t *target, maxWait time.Duration) (*ses
 
 // stopped reports whether a signal ended ctx: a clean stop.
 func stopped(ctx context.Context) bool { return context.Cause(ctx) == errStopped }
-
-// holder names this process in leases: no other has the same name.
-func holder() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:10])
-}

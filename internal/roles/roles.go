@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"amends/internal/broker"
@@ -28,6 +30,20 @@ const (
 
 // All lists the roles in the order of the data.
 func All() []Role { return []Role{Source, Relay, View} }
+
+// Parse returns the roles of the names that a command line gives, each once.
+func Parse(names []string) (out []Role, err error) {
+	for _, name := range names {
+		r := Role(strings.TrimSpace(name))
+		if !slices.Contains(All(), r) {
+			return nil, fmt.Errorf("unknown role %q; the roles are source, relay and view", name)
+		}
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
 
 // Namespace is a namespace of store/postgres or store/memory.
 type Namespace interface {
