@@ -44,12 +44,17 @@ type world struct {
 	url      string // of the database, past the proxy
 }
 
-// newWorld makes a namespace in a database.
+// newWorld makes a namespace in a database, on a broker of its own.
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
+	o := broker.Options{Brokers: kafkatest.Embedded(t), FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 5 * time.Second}
+	return newWorldOn(t, url, o, "source", "output")
+}
+
+func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputTopic string) *world {
+	t.Helper()
 	ctx := t.Context()
-	w := &world{T: t, proxy: faultwire.New(t, url), url: url,
-		brokers: broker.Options{Brokers: kafkatest.Embedded(t), FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 5 * time.Second}}
+	w := &world{T: t, proxy: faultwire.New(t, url), url: url, brokers: o}
 	var err error
 	w.admin, err = broker.Open(w.brokers)
 	w.ok(err)
@@ -58,11 +63,11 @@ func newWorld(t *testing.T, url string) *world {
 	w.ok(err)
 	t.Cleanup(w.db.Close)
 	w.ok(w.db.Migrate(ctx))
-	source, err := provision.CreateSource(ctx, w.admin, provision.Source{Namespace: "demo", Topic: "source", Replication: 1})
+	source, err := provision.CreateSource(ctx, w.admin, provision.Source{Namespace: "demo", Topic: sourceTopic, Replication: 1})
 	w.ok(err)
 	w.ns, err = w.db.Init(ctx, source.Config, source.SourceTopic)
 	w.ok(err)
-	w.manifest, err = provision.CreateOutput(ctx, w.admin, w.ns, source, provision.Output{Topic: "output", Replication: 1})
+	w.manifest, err = provision.CreateOutput(ctx, w.admin, w.ns, source, provision.Output{Topic: outputTopic, Replication: 1})
 	w.ok(err)
 	return w
 }
@@ -183,6 +188,14 @@ func (w *world) positions(frontier, sequence int) {
 		return w.sql(`SELECT concat_ws(' ', p.frontier, p.next_sequence, r.next_sequence, v.next_sequence)
 			FROM amends.partitions p JOIN amends.relay_progress r USING (namespace_id, partition) JOIN amends.view_progress v USING (namespace_id, partition)
 			WHERE partition = 0`)
+	})
+}
+
+// frontier waits for the frontier of partition 0.
+func (w *world) frontier(want string) {
+	w.Helper()
+	w.await("frontier", want, func() (string, error) {
+		return w.sql("SELECT frontier::text FROM amends.partitions WHERE partition = 0")
 	})
 }
 

@@ -55,7 +55,7 @@ type enumeration struct {
 
 // T3: each statement of each type of transaction, as recorded, meets each fault. The class of the result is the right one,
 // what is stored is exactly the state before or the one after, and the production role ends as if nothing had happened.
-func TestT3EveryStatementMeetsEveryFault(t *testing.T) {
+func TestSC18T3EveryStatementMeetsEveryFault(t *testing.T) {
 	e := &enumeration{T: t, server: server(t), quick: make(chan struct{}, 16), slow: make(chan struct{}, 60),
 		statements: map[string]bool{}, counts: map[faultwire.Action]int{}, classes: map[class]int{}}
 	for _, k := range kinds() {
