@@ -100,7 +100,8 @@ func (s *session) run(t *testing.T, all []block) {
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+home, "AMENDS_BROKERS="+s.brokers, "AMENDS_DIR=", "AMENDS_MANIFEST=")
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+home, "AMENDS_BROKERS="+s.brokers, "AMENDS_DIR=", "AMENDS_MANIFEST=",
+		"MAKELEVEL=", "MAKEFLAGS=", "MFLAGS=") // what a make around the tests tells a make inside them
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that background jobs end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
