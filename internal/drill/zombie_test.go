@@ -191,10 +191,11 @@ func TestC39TerminatedBackendOfARelay(t *testing.T) {
 		s.input(n + 11)
 	}
 	s.drained()
-	before := s.durable()
+	const repeated = "view_progress.output_offset" // A may repeat what it had sent
+	before := s.durable(repeated)
 	a.resume()
 	a.ends(10, "")
-	if d := gocmp.Diff(before, s.durable()); d != "" {
+	if d := gocmp.Diff(before, s.durable(repeated)); d != "" {
 		t.Errorf("A wrote after B took over:\n%s", d)
 	}
 	figure(t, "%v", s.check(nil))
