@@ -216,14 +216,14 @@ func (a *amends) run(ctx context.Context, parts [][]ledger.SourceRecord) (Speed,
 	for _, p := range parts {
 		records += int64(len(p))
 	}
-	began := time.Now()
+	began, spent := time.Now(), a.processorTime()
 	if err := a.publish(ctx, parts); err != nil {
 		return Speed{}, err
 	}
 	after, err := a.await(ctx)
-	elapsed := time.Since(began)
+	speed := Speed{Records: records, Outputs: after - before, Elapsed: time.Since(began), Processor: a.processorTime() - spent}
 	a.stop()
-	return Speed{Records: records, Outputs: after - before, Elapsed: elapsed}, err
+	return speed, err
 }
 
 // state reads what the peers begin with.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"os"
 	"testing"
 	"time"
 
@@ -18,6 +19,9 @@ func TestPeersPublishTheSame(t *testing.T) {
 	for _, x := range r.Results {
 		if x.Amends.Records != 400 || x.Trigger.Records != 400 || x.Serial.Records == 0 || x.Compared == 0 {
 			t.Errorf("%s measured %+v", x.Workload, x)
+		}
+		if _, err := os.Stat("/proc/self/stat"); err == nil && (x.Amends.Processor <= 0 || x.Trigger.Processor <= 0 || x.Serial.Processor <= 0) {
+			t.Errorf("%s: no processor time in %+v", x.Workload, x)
 		}
 	}
 	var text bytes.Buffer

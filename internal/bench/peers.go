@@ -69,7 +69,7 @@ func (s *stand) runTrigger(ctx context.Context, name string, a *amends, st *stat
 		return Speed{}, err
 	}
 	var done atomic.Int64
-	began := time.Now()
+	began, spent := time.Now(), s.processorTime()
 	limited, cancel := context.WithTimeout(ctx, o.Limit)
 	defer cancel()
 	err = s.eachPartition(limited, a, st, func(ctx context.Context, recs []ledger.SourceRecord) error {
@@ -83,7 +83,7 @@ func (s *stand) runTrigger(ctx context.Context, name string, a *amends, st *stat
 		}
 		return nil
 	})
-	speed := Speed{Records: done.Load(), Elapsed: time.Since(began)}
+	speed := Speed{Records: done.Load(), Elapsed: time.Since(began), Processor: s.processorTime() - spent}
 	if limited.Err() != nil {
 		return speed, ctx.Err()
 	}

@@ -81,7 +81,7 @@ func (r *serialRun) run(ctx context.Context, limit time.Duration) (Speed, error)
 		return Speed{}, err
 	}
 	defer producer.Close()
-	began := time.Now()
+	began, spent := time.Now(), r.processorTime()
 	g, inner := errgroup.WithContext(limited)
 	for p := range ledger.Partition(r.output.Partitions) {
 		g.Go(func() error { return r.work(inner, p) })
@@ -95,7 +95,7 @@ func (r *serialRun) run(ctx context.Context, limit time.Duration) (Speed, error)
 	if limited.Err() != nil || complete {
 		err = ctx.Err()
 	}
-	s := Speed{Elapsed: elapsed}
+	s := Speed{Elapsed: elapsed, Processor: r.processorTime() - spent}
 	for p := range r.cause {
 		end := r.cause[p].Load()
 		if complete {
