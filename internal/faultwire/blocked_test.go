@@ -3,7 +3,9 @@ package faultwire_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +38,7 @@ func (p *plain) asClaimant() *postgres.Namespace {
 	u, err := url.Parse(p.url)
 	p.ok(err)
 	u.User = url.User(claimant)
-	db := openDB(p, u.String())
+	db := openDB(p, u.String(), 4)
 	p.Cleanup(db.Close)
 	n, err := db.Namespace(p.Context(), p.cfg)
 	p.ok(err)
@@ -45,7 +47,7 @@ func (p *plain) asClaimant() *postgres.Namespace {
 
 func blockedDatabase(t *testing.T) *database {
 	t.Helper()
-	d := newDatabase(t, server(t).New(), true)
+	d := newDatabase(t, server(t).New(), true, 4)
 	for _, sql := range []string{"CREATE ROLE " + claimant + " LOGIN", "GRANT USAGE ON SCHEMA amends TO " + claimant, "GRANT ALL ON ALL TABLES IN SCHEMA amends TO " + claimant} {
 		if _, err := d.conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -65,6 +67,9 @@ func TestSC32ClaimBlockedByAnotherRole(t *testing.T) {
 	var refused *pgconn.PgError
 	if classOf(err) != definite || !errors.As(err, &refused) || refused.Code != "55P03" {
 		t.Fatalf("got %v", err)
+	}
+	if name := fmt.Sprintf("held by process %d of ", holder.PgConn().PID()); !strings.Contains(err.Error(), name) {
+		t.Errorf("%q does not say %q", err, name)
 	}
 	_, err = holder.Exec(t.Context(), "ROLLBACK")
 	p.ok(err) // nobody has ended it

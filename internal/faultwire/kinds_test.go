@@ -31,6 +31,8 @@ type kind struct {
 	sparse bool
 	// mild: the call may succeed although one of its statements failed, and not only a ROLLBACK.
 	mild bool
+	// refused: the server refuses the undisturbed call too, and the row is freed after it.
+	refused bool
 	// volatile: what is left at the end depends on what failed.
 	volatile bool
 	// unbound and absent leave out the binding and the namespace.
@@ -81,6 +83,8 @@ func kinds() []*kind {
 		{name: "load of a known key", op: "load", setup: func(c *cell) { c.worked(4) }, run: worker},
 		{name: "commit with keys and quarantine", op: "commit", setup: nothing, run: worker},
 		{name: "commit with outputs", op: "commit", nth: 1, setup: nothing, run: worker},
+		{name: "commit of a blocked row", op: "commit", setup: func(c *cell) { c.worked(4) },
+			run: func(c *cell) error { return work(c.cfg, &blocking{probe: c.ns}, example, 7) }, mild: true, refused: true, sparse: true},
 		{name: "move without a decision", op: "commit", nth: 2, setup: nothing, run: worker},
 		{name: "save snapshots", op: "save", setup: nothing, run: worker},
 		{name: "bind", op: "bind", setup: nothing, run: (*cell).bind, unbound: true, alone: true},
@@ -142,6 +146,23 @@ func silentHolder(c *cell) {
 	must(err)
 	_, err = conn.Exec(ctx, "SELECT FROM amends.partitions JOIN amends.namespaces USING (namespace_id) WHERE namespace = $1 FOR UPDATE", c.cfg.Namespace)
 	must(err)
+}
+
+// blocking is a worker's store whose first commit meets a row that somebody holds until it has failed.
+type blocking struct {
+	*probe
+	done bool
+}
+
+func (b *blocking) Commit(ctx context.Context, t store.Token, batch *ledger.Batch) error {
+	if b.done {
+		return b.probe.Commit(ctx, t, batch)
+	}
+	b.done = true
+	silentHolder(b.c)
+	err := b.probe.Commit(ctx, t, batch)
+	b.c.ends[len(b.c.ends)-1]()
+	return err
 }
 
 // acknowledgeAgain repeats the last receipt, which is idempotent.

@@ -34,7 +34,7 @@ func newPlain(t *testing.T, d *database) *plain {
 	c.direct, err = d.db.Init(ctx, c.cfg, "source")
 	p.ok(err)
 	p.ok(c.direct.Bind(ctx, c.output()))
-	c.db = openDB(t, c.proxy.URL())
+	c.db = openDB(t, c.proxy.URL(), 4)
 	t.Cleanup(c.db.Close)
 	n, err := c.db.Namespace(ctx, c.cfg)
 	p.ok(err)
@@ -90,7 +90,7 @@ func outcomes(contradict, takeOver string, unresolved, integrity error) []outcom
 
 // eachOutcome runs a role whose write loses its reply, with each fate of the write.
 func eachOutcome(t *testing.T, commitOf string, all []outcome, run func(p *plain, between func()) error, check func(p *plain)) {
-	d := newDatabase(t, server(t).New(), true)
+	d := newDatabase(t, server(t).New(), true, 4)
 	for _, o := range all {
 		t.Run(o.name, func(t *testing.T) {
 			p := newPlain(t, d)
@@ -210,7 +210,7 @@ func TestS12UnknownViewCommit(t *testing.T) {
 
 // S12: a claim whose reply was lost is the claimant's own if the row holds its nonce; otherwise a fresh one is made.
 func TestS12UnknownClaim(t *testing.T) {
-	d := newDatabase(t, server(t).New(), true)
+	d := newDatabase(t, server(t).New(), true, 4)
 	for name, want := range map[string]struct {
 		action faultwire.Action
 		epoch  ledger.Epoch
@@ -233,7 +233,7 @@ func TestS12UnknownClaim(t *testing.T) {
 // Backend terminated after a correction's writes and before COMMIT: nothing of it is durable, the worker finds that out
 // and commits the same bytes once.
 func TestSC30BackendEndedBeforeTheCommitOfACorrection(t *testing.T) {
-	d := newDatabase(t, server(t).New(), true)
+	d := newDatabase(t, server(t).New(), true, 4)
 	p, undisturbed := newPlain(t, d), newPlain(t, d)
 	p.ok(guarded(func() { p.worked(4); undisturbed.worked(5) }))
 	shot := p.proxy.Arm(faultwire.Hold, 0, faultwire.CommitOf("advance"))
@@ -257,7 +257,7 @@ func TestSC30BackendEndedBeforeTheCommitOfACorrection(t *testing.T) {
 
 // SC19: a worker with an old epoch commits nothing, also when its commit waited for the lock while the epoch changed.
 func TestSC19OldEpochAfterAWaitForTheLock(t *testing.T) {
-	d := newDatabase(t, server(t).New(), true)
+	d := newDatabase(t, server(t).New(), true, 4)
 	p := newPlain(t, d)
 	p.ok(guarded(func() { p.worked(4) }))
 	m := newMember(p.cfg, p.ns)
@@ -304,7 +304,7 @@ func (d *database) awaitBlocked(t *testing.T) (pid int32) {
 // A guard that is lost stays lost: it is released when the server has seen the connection's end, busy until then, and never
 // connected again behind its holder's back.
 func TestS1GuardIsBusyUntilItsEndIsSeen(t *testing.T) {
-	d := newDatabase(t, server(t).New(), true)
+	d := newDatabase(t, server(t).New(), true, 4)
 	p := newPlain(t, d)
 	g, err := p.db.GuardSource(t.Context(), p.cfg.SourceIncarnation)
 	p.ok(err)

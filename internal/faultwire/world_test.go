@@ -55,8 +55,8 @@ func server(t testing.TB) *pgtest.Instance {
 	return s
 }
 
-// newDatabase makes a database on a server; migrated is false where the migration itself is tried.
-func newDatabase(t testing.TB, url string, migrated bool) *database {
+// newDatabase makes a database on a server, reached by so many connections twice; migrated is false where the migration itself is tried.
+func newDatabase(t testing.TB, url string, migrated bool, conns int32) *database {
 	t.Helper()
 	ctx := context.Background()
 	d := &database{t: t, url: url}
@@ -64,14 +64,14 @@ func newDatabase(t testing.TB, url string, migrated bool) *database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.MaxConns = 4
+	config.MaxConns = conns
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // planning a dump takes longer than running it
 	config.ConnConfig.RuntimeParams["jit"] = "off"
 	if d.conn, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.conn.Close)
-	d.db = openDB(t, url)
+	d.db = openDB(t, url, conns)
 	t.Cleanup(d.db.Close)
 	if migrated {
 		if err := d.db.Migrate(ctx); err != nil {
@@ -81,9 +81,9 @@ func newDatabase(t testing.TB, url string, migrated bool) *database {
 	return d
 }
 
-func openDB(t testing.TB, url string) *postgres.DB {
+func openDB(t testing.TB, url string, conns int32) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(context.Background(), postgres.Options{URL: url, AllowFsyncOff: true, MaxConns: 4})
+	db, err := postgres.Open(context.Background(), postgres.Options{URL: url, AllowFsyncOff: true, MaxConns: conns})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +113,9 @@ func TestSC32LockTimeoutIsDefinite(t *testing.T) {
 		if errors.Is(err, sentinel) {
 			t.Fatalf("got %v", err)
 		}
+	}
+	if name := fmt.Sprintf("held by process %d of ", holder.PgConn().PID()); !strings.Contains(err.Error(), name) {
+		t.Errorf("%q does not say %q", err, name)
 	}
 	execSQL(t, holder, "ROLLBACK")
 	if err := n.Commit(ctx, o.Token, testBatch(0)); err != nil {

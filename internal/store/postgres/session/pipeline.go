@@ -65,12 +65,15 @@ func (s *Session) CopyIn(ctx context.Context, name string, data *CopyStream) err
 // Sync ends the pipeline and reads every answer. It fails with the first error of the server; the rest was skipped then.
 func (s *Session) Sync(ctx context.Context) ([]Result, error) {
 	s.pg.Frontend().SendSync(&pgproto3.Sync{})
-	o, err := s.converse(ctx)
+	var o outcome
+	err := s.naming(ctx, func() (err error) {
+		if o, err = s.converse(ctx); err == nil {
+			err = o.failure
+		}
+		return err
+	})
 	results := s.sent
 	s.sent = nil
-	if err == nil {
-		err = o.failure
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type Pool struct {
 	config Config
 }
 
-//go:embed begin.sql durable.sql identify.sql
+//go:embed begin.sql durable.sql identify.sql holders.sql
 var own embed.FS
 
 var (

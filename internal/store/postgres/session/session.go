@@ -84,7 +84,7 @@ func (s *Session) QueryRow(ctx context.Context, dst []any, name string, args ...
 	if err := s.Prepare(ctx, name); err != nil {
 		return err
 	}
-	return s.conn.QueryRow(ctx, name, args...).Scan(dst...)
+	return s.naming(ctx, func() error { return s.conn.QueryRow(ctx, name, args...).Scan(dst...) })
 }
 
 // Exec runs a named statement and returns how many rows it affected.
