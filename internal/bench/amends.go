@@ -183,7 +183,7 @@ func (a *amends) await(ctx context.Context) (int64, error) {
 			return 0, errors.Join(errors.New("the roles ended"), err)
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

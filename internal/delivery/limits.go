@@ -19,6 +19,7 @@ const (
 	ViewPageOutputs  = 250_000   // decoded and held; several versions of an output are one row
 	ViewPageRows     = 50_000    // written by one transaction
 	viewOutputs      = 1_000_000 // the pages of all partitions together
+	patience         = 3         // how many times as long as the last commit took a busy view's page may grow
 	patientRows      = 1_000     // a page from which on the next one waits to grow
 	viewPageLeast    = 10_000    // however many partitions there are
 	unreceipted      = 200_000   // acknowledged outputs that may wait for their receipt
@@ -31,7 +32,7 @@ const (
 	awayFirst    = 100 * time.Millisecond
 	awayMost     = time.Second
 	pollWait     = 200 * time.Millisecond // a view's read without records
-	mostPatience = time.Second            // a view's page under way, whatever the last one took
+	mostPatience = 3 * time.Second        // a page of a busy view under way, whatever the last one took
 	growWait     = 100 * time.Millisecond // a view's read for a larger page, where the topic holds more
 	gapWait      = 20 * time.Millisecond  // the same, where more may come
 	tailWait     = 200 * time.Millisecond // the worker behind what the topic holds

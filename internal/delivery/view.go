@@ -87,7 +87,7 @@ func (s *ViewStepper) step(ctx context.Context) (Progress, error) {
 		return Progress{}, s.load(ctx)
 	}
 	if demand == view.NeedRecords && s.decider.Held() < s.opts.PageOutputs {
-		if wait := s.patience(); wait > 0 {
+		if wait := s.grow(); wait > 0 {
 			return s.read(ctx, wait) // a larger page writes the versions of one output once
 		}
 	}
@@ -97,16 +97,16 @@ func (s *ViewStepper) step(ctx context.Context) (Progress, error) {
 	return s.read(ctx, pollWait)
 }
 
-// patience is how long the page may wait for more records: while the topic is known to hold more, and after a large page
-// for as long again as it took to commit, so that what a busy view costs follows the rows that differ and not the versions.
-func (s *ViewStepper) patience() time.Duration {
+// grow is how long the page may wait for more records: while the topic is known to hold more, and after a large page for a
+// few times as long as that took to commit, so that what a busy view costs follows the rows that differ and not the versions.
+func (s *ViewStepper) grow() time.Duration {
 	if s.lagging {
 		return growWait
 	}
 	if s.dry || s.decider.Held() == 0 {
 		return 0
 	}
-	return min(time.Until(s.until), max(gapWait, s.took/4))
+	return min(time.Until(s.until), max(gapWait, s.took/8))
 }
 
 // open begins at the stored position. The reader refuses one beyond the broker's end.
@@ -237,7 +237,7 @@ func (s *ViewStepper) commit(ctx context.Context, pg view.Page) (Progress, error
 	s.until = time.Time{}
 	if now := time.Now(); s.opts.Ahead && len(in.Changes) >= patientRows {
 		s.took, s.dry = now.Sub(began), false
-		s.until = now.Add(min(2*s.took, mostPatience))
+		s.until = now.Add(min(patience*s.took, mostPatience))
 	}
 	return Progress{Outputs: applied}, nil
 }
