@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -231,7 +232,7 @@ func (w *pageWriter) write(ctx context.Context, l store.Lease) error {
 		return err
 	}
 	for _, r := range results {
-		if (r.Name == "replace_view_rows" || r.Name == "replace_staged_rows") && r.Rows != int64(replaced) {
+		if strings.HasPrefix(r.Name, "replace_") && r.Rows != int64(replaced) {
 			return fmt.Errorf("%d of %d rows have the expected version: %w", r.Rows, replaced, store.ErrProtocol)
 		}
 	}

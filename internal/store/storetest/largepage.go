@@ -40,7 +40,44 @@ func largePage(at store.ViewPosition, version ledger.Version) *store.ViewPage {
 	return page(0, at, rows...)
 }
 
+// densePage returns version of every balance that a few keys have on many days, except where a key has none.
+func densePage(at store.ViewPosition, version ledger.Version) *store.ViewPage {
+	var rows []store.ViewRow
+	for i := range largePageRows {
+		if i%7 == 3 {
+			continue
+		}
+		key := ledger.StockKey{Item: "widget", Location: strings.Repeat("l", 1+i%5)}
+		rows = append(rows, viewRow(0, key, jan1+ledger.Day(i/5), at.Sequence+ledger.Sequence(len(rows)), version, int64(i)*int64(version)))
+	}
+	return page(0, at, rows...)
+}
+
 var largePageCases = []testCase{
+	{"view/a large page of many days of few keys replaces every row", func(e *env) {
+		l, at := e.view()
+		other := page(0, at, viewRow(0, ledger.StockKey{Item: "widget", Location: "l"}, jan1+largePageRows, at.Sequence, 1, 5))
+		e.ok(e.ns.ApplyViewInput(e.ctx, l, other))
+		at = other.Next
+		for version := ledger.Version(1); version <= 3; version++ {
+			pg := densePage(at, version)
+			e.ok(e.ns.ApplyViewInput(e.ctx, l, pg))
+			at = pg.Next
+			want := map[ledger.OutputID]store.ViewRow{other.Changes[0].Row.ID: other.Changes[0].Row}
+			for _, c := range pg.Changes {
+				want[c.Row.ID] = c.Row
+			}
+			found := map[ledger.OutputID]store.ViewRow{}
+			for _, r := range e.rows(0) {
+				found[r.ID] = r
+			}
+			e.equal("rows", found, want)
+		}
+		wrong := densePage(at, 4)
+		wrong.Changes[17].Before, wrong.Changes[17].Row.Version = 4, 5
+		e.pageRefused(l, wrong, store.ErrProtocol)
+		e.ok(e.ns.ApplyViewInput(e.ctx, l, densePage(at, 4)))
+	}},
 	{"view/a large page replaces every row, in every kind", func(e *env) {
 		l, at := e.view()
 		for version := ledger.Version(1); version <= 3; version++ {
