@@ -29,7 +29,7 @@ movements, and the time from a claim to the first commit.`,
   amends bench -law long-deep -records 20000 -limit 30s -o json`,
 		Args: usage.NoArgs,
 	}
-	a.outputFlag(cmd)
+	a.OutputFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&quick, "quick", false, "path and correction; short and long-deep, 20,000 records or 30 s each")
 	f.StringSliceVar(&what, "what", nil, "`parts` to measure, with commas: path, worker, correction, takeover (default: all)")
@@ -41,7 +41,7 @@ movements, and the time from a claim to the first commit.`,
 	f.StringVar(&o.Dir, "dir", "", "`directory` for the data, removed at the end (default: the system's temporary one)")
 	f.StringVar(&o.BinDir, "postgres-bin", "", "`directory` of PostgreSQL's programs (default: they are looked for)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"amends/internal/cli/target"
 	"amends/internal/embedded"
 	"amends/internal/lease"
 	"amends/internal/manifest"
@@ -57,12 +58,12 @@ cancellations, generated or from the Online Retail file.`,
 		},
 	}
 	a.stackFlags(cmd, &o.stack)
-	a.outputFlag(cmd)
+	a.OutputFlag(cmd)
 	cmd.Flags().BoolVar(&o.once, "once", false, "end after the verification, with its code")
 	cmd.Flags().StringVar(&o.file, "file", "", "retail: Online Retail CSV `file` instead of generated sales")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
-		if o.json, err = a.json(); err != nil {
+		if o.json, err = a.JSON(); err != nil {
 			return err
 		}
 		if len(args) == 1 {
@@ -95,7 +96,7 @@ func (a *app) tellDemo(ctx context.Context, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer d.session.close()
+	defer d.session.Close()
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	ended := make(chan error, 1)
@@ -177,8 +178,8 @@ func (o *demoOptions) history() (*workload.Dataset, showcase.Scenario, error) {
 // demo is a provisioned demo on a running stack.
 type demo struct {
 	*app
-	target  *target
-	session *session
+	target  *target.Target
+	session *target.Session
 	dir     string // of the stack
 	path    string // of the manifest
 	say     func(string)
@@ -190,9 +191,9 @@ func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario
 		return nil, err
 	}
 	e := stack.Endpoints()
-	d := &demo{app: a, dir: stack.Dir(), path: path, target: &target{broker: a.brokerOptions(e.Brokers), database: e.DatabaseURL}}
-	d.target.broker.Brokers = e.Brokers
-	provisioning, cancel := context.WithTimeout(ctx, migrating)
+	d := &demo{app: a, dir: stack.Dir(), path: path, target: &target.Target{Broker: a.BrokerOptions(e.Brokers), Database: e.DatabaseURL}}
+	d.target.Broker.Brokers = e.Brokers
+	provisioning, cancel := context.WithTimeout(ctx, target.Migrating)
 	defer cancel()
 	admin, err := d.admin()
 	if err != nil {
@@ -200,22 +201,22 @@ func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario
 	}
 	defer admin.Close()
 	m, err := scenario.Provision(provisioning, admin, path, func(ctx context.Context, m *manifest.Manifest) (provision.Binder, error) {
-		d.target.manifest = m
-		d.session, err = a.open(ctx, d.target, create)
+		d.target.Manifest = m
+		d.session, err = a.Open(ctx, d.target, target.Create)
 		if err != nil {
 			return nil, err
 		}
-		return d.session.namespace, nil
+		return d.session.Namespace, nil
 	})
 	if err == nil {
-		d.target.manifest = m
+		d.target.Manifest = m
 		err = provision.CheckTopics(provisioning, admin, m)
 	}
 	if err == nil && !stack.Attached() {
 		err = stack.SetManifest(path)
 	}
 	if err != nil && d.session != nil {
-		d.session.close()
+		d.session.Close()
 	}
 	return d, err
 }
@@ -223,13 +224,13 @@ func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario
 // runRoles runs all three roles until ctx ends. Their words are for other commands; only what ends them is said.
 func (d *demo) runRoles(ctx context.Context) error {
 	log := slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	return roles.Run(ctx, roles.Options{Manifest: d.target.manifest, Namespace: d.session.namespace, Topics: d.session.admin, Broker: d.target.broker,
-		Server: d.session.db.Server, Holder: lease.Holder(), Logger: log, Roles: roles.All(), Workers: demoWorkers})
+	return roles.Run(ctx, roles.Options{Manifest: d.target.Manifest, Namespace: d.session.Namespace, Topics: d.session.Admin, Broker: d.target.Broker,
+		Server: d.session.DB.Server, Holder: lease.Holder(), Logger: log, Roles: roles.All(), Workers: demoWorkers})
 }
 
 // intro prints the block of endpoints.
 func (d *demo) intro(stack *embedded.Stack) {
-	e, m := stack.Endpoints(), d.target.manifest
+	e, m := stack.Endpoints(), d.target.Manifest
 	version := e.PostgreSQL
 	d.say(fmt.Sprintf("✓ PostgreSQL %-12s %s", version, hostOf(e.DatabaseURL)))
 	d.say(fmt.Sprintf("✓ %-23s %s   (embedded; not for production)", "Kafka-compatible", strings.Join(e.Brokers, ",")))
@@ -262,7 +263,7 @@ func (d *demo) outro(r *showcase.Result, stops bool) {
 // command writes a command as it can be pasted: with the path that this program was started by, and the stack's own
 // directory where it is not the default.
 func (d *demo) command(text string) string {
-	if d.Names == Flat {
+	if d.names == Flat {
 		text = strings.Replace(text, "view show", "view-show", 1)
 	}
 	line := d.Program + " " + text

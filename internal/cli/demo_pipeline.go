@@ -16,14 +16,14 @@ import (
 	"amends/internal/verify"
 )
 
-func (d *demo) admin() (*broker.Admin, error) { return broker.Open(d.target.broker) }
+func (d *demo) admin() (*broker.Admin, error) { return broker.Open(d.target.Broker) }
 
 // demoPipeline is a running demo as its story sees it (showcase.Pipeline).
 type demoPipeline struct{ *demo }
 
 // Ends returns the end offset of each source partition.
 func (p *demoPipeline) Ends(ctx context.Context) ([]ledger.Offset, error) {
-	return p.session.admin.Ends(ctx, p.target.manifest.SourceTopic)
+	return p.session.Admin.Ends(ctx, p.target.Manifest.SourceTopic)
 }
 
 // Load publishes a jsonl file under the loader's guard.
@@ -34,7 +34,7 @@ func (p *demoPipeline) Load(ctx context.Context, path string) error {
 
 // Snapshot reads one consistent state of the namespace.
 func (p *demoPipeline) Snapshot(ctx context.Context, fn func(store.Snapshot) error) error {
-	return p.session.namespace.Snapshot(ctx, fn)
+	return p.session.Namespace.Snapshot(ctx, fn)
 }
 
 // Verify runs one quiesced verification.

@@ -100,7 +100,7 @@ func TestDemoPrintedCommandsWork(t *testing.T) {
 			if text = strings.TrimSpace(after); !has("psql") {
 				continue
 			}
-			text += " -c 'TABLE amends.namespaces'"
+			text += " -c 'TABLE amends.Namespaces'"
 		}
 		if !strings.HasPrefix(text, "AMENDS_DIR=") && !strings.HasPrefix(text, "psql") {
 			continue

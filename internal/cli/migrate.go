@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/target"
 	"amends/internal/store"
 	"amends/internal/usage"
 )
@@ -20,9 +21,9 @@ func (a *app) migrateUp() *cobra.Command {
 		Example: "  AMENDS_DATABASE_URL=postgres://… amends migrate up",
 		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), migrating)
+			ctx, cancel := context.WithTimeout(cmd.Context(), target.Migrating)
 			defer cancel()
-			db, err := a.database(ctx)
+			db, err := a.Database(ctx)
 			if err != nil {
 				return err
 			}
@@ -42,15 +43,15 @@ func (a *app) migrateStatus() *cobra.Command {
 		Example: "  AMENDS_DATABASE_URL=postgres://… amends migrate status",
 		Args:    usage.NoArgs,
 	}
-	a.outputFlag(cmd)
+	a.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), giveUp)
+		ctx, cancel := context.WithTimeout(cmd.Context(), target.GiveUp)
 		defer cancel()
-		db, err := a.database(ctx)
+		db, err := a.Database(ctx)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/broker"
+	"amends/internal/cli/target"
 	"amends/internal/lease"
 	"amends/internal/provision"
 	"amends/internal/roles"
@@ -30,8 +31,8 @@ type roleFlags struct {
 }
 
 func (a *app) roleFlags(cmd *cobra.Command, r *roleFlags, otherwise []string) {
-	a.manifestFlag(cmd)
-	a.brokersFlag(cmd)
+	a.ManifestFlag(cmd)
+	a.BrokersFlag(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, with commas")
 	f.IntVar(&r.workers, "workers", 1, "`members` of the source group in this process, 1 or more")
@@ -100,11 +101,11 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	if err != nil {
 		return err
 	}
-	t, err := a.target()
+	t, err := a.Target()
 	if err != nil {
 		return err
 	}
-	if t.manifest.Output == nil && (slices.Contains(selected, roles.Relay) || slices.Contains(selected, roles.View)) {
+	if t.Manifest.Output == nil && (slices.Contains(selected, roles.Relay) || slices.Contains(selected, roles.View)) {
 		return provision.ErrUnbound
 	}
 	s, err := a.start(cmd.Context(), t, r.maxWait)
@@ -114,14 +115,14 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
-	log.Info("roles start", "namespace", t.manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.broker.Brokers, ","), "pid", os.Getpid())
-	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.manifest, Namespace: s.namespace, Topics: s.admin, Broker: t.broker, Server: s.db.Server,
+	log.Info("roles start", "namespace", t.Manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.Broker.Brokers, ","), "pid", os.Getpid())
+	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.Manifest, Namespace: s.Namespace, Topics: s.Admin, Broker: t.Broker, Server: s.DB.Server,
 		Holder: lease.Holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby, GroupProtocol: broker.GroupProtocol(r.protocol)})
 	switch {
 	case err == nil:
-		log.Info("roles stopped", "namespace", t.manifest.Config.Namespace)
+		log.Info("roles stopped", "namespace", t.Manifest.Config.Namespace)
 	case r.noStandby && errors.Is(err, store.ErrServiceBusy):
 		err = fmt.Errorf("%w: %w", errNoStandby, err)
 	}
@@ -130,26 +131,26 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 
 // start establishes everything that must hold before a role reads anything: both topics' identity, the configuration and
 // the binding. Services that are away are waited for, without limit when maxWait is 0.
-func (a *app) start(ctx context.Context, t *target, maxWait time.Duration) (*session, error) {
+func (a *app) start(ctx context.Context, t *target.Target, maxWait time.Duration) (*target.Session, error) {
 	if maxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, maxWait)
 		defer cancel()
 	}
-	var s *session
-	err := a.patiently(ctx, "PostgreSQL", func() (err error) {
-		s, err = a.open(ctx, t, create)
+	var s *target.Session
+	err := a.Patiently(ctx, "PostgreSQL", func() (err error) {
+		s, err = a.Open(ctx, t, target.Create)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = a.patiently(ctx, "the broker", func() error { return provision.CheckTopics(ctx, s.admin, t.manifest) })
+	err = a.Patiently(ctx, "the broker", func() error { return provision.CheckTopics(ctx, s.Admin, t.Manifest) })
 	if err == nil {
-		err = a.patiently(ctx, "PostgreSQL", func() error { return provision.CheckBinding(ctx, s.namespace, t.manifest) })
+		err = a.Patiently(ctx, "PostgreSQL", func() error { return provision.CheckBinding(ctx, s.Namespace, t.Manifest) })
 	}
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil

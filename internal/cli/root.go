@@ -6,14 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/target"
 	"amends/internal/usage"
 )
 
 // app builds and runs the commands of one invocation.
 type app struct {
-	Process
-	common common
-	typed  int // flags on the command line, before the environment's
+	*target.Env
+	names Names
+	typed int // flags on the command line, before the environment's
 }
 
 // command is one row of the table: its nested name and what builds it. The built command's Use holds the arguments only.
@@ -65,7 +66,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.typed = cmd.Flags().NFlag()
-		settings, err := usage.Layered(root, a.Getenv, databaseName)
+		settings, err := usage.Layered(root, a.Getenv, target.DatabaseName)
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func (a *app) root() *cobra.Command {
 		if nested {
 			name = leaf
 		}
-		if a.Names == Flat {
+		if a.names == Flat {
 			name, nested = strings.ReplaceAll(c.name, " ", "-"), false
 		}
 		built.Use = strings.TrimSpace(name + " " + built.Use)
@@ -109,7 +110,7 @@ func (a *app) examples(text string) string {
 			continue
 		}
 		for _, c := range table() {
-			if after, ok := strings.CutPrefix(rest, c.name); ok && a.Names == Flat {
+			if after, ok := strings.CutPrefix(rest, c.name); ok && a.names == Flat {
 				rest = strings.ReplaceAll(c.name, " ", "-") + after
 			}
 		}

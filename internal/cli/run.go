@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"amends/internal/cli/target"
 	"amends/internal/usage"
 )
 
@@ -66,7 +67,7 @@ var errStopped = errors.New("stopped by a signal")
 
 // Run executes one invocation and returns its exit code (design section 8). A failure's cause is the last line on Stderr.
 func Run(ctx context.Context, p Process) int {
-	a := &app{Process: p}
+	a := &app{names: p.Names, Env: &target.Env{Program: p.Program, Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Getenv: p.Getenv}}
 	root := a.root()
 	root.SetArgs(usage.Rewrite(p.Args))
 	root.SetIn(p.Stdin)

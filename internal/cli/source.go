@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/broker"
+	"amends/internal/cli/target"
 	"amends/internal/inspect"
 	"amends/internal/manifest"
 	"amends/internal/provision"
@@ -29,7 +30,7 @@ configuration file is the config object of a manifest without source_incarnation
   amends source create -brokers kafka-1:9092 -namespace shop -topic shop-source -config shop.json -replication-factor 3 > source.json`,
 		Args: usage.NoArgs,
 	}
-	a.brokersFlag(cmd)
+	a.BrokersFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&s.Namespace, "namespace", "", "`name` of the namespace: [a-z0-9][a-z0-9._-]{0,63}")
 	f.StringVar(&s.Topic, "topic", "", "`name` of the topic to create")
@@ -39,12 +40,12 @@ configuration file is the config object of a manifest without source_incarnation
 		if s.Namespace == "" || s.Topic == "" || s.Replication < 1 {
 			return usage.Errorf("%s needs -namespace and -topic, and -replication-factor of 1 or more", cmd.CommandPath())
 		}
-		admin, err := broker.Open(a.brokerOptions(nil))
+		admin, err := broker.Open(a.BrokerOptions(nil))
 		if err != nil {
 			return err
 		}
 		defer admin.Close()
-		ctx, cancel := context.WithTimeout(cmd.Context(), giveUp)
+		ctx, cancel := context.WithTimeout(cmd.Context(), target.GiveUp)
 		defer cancel()
 		m, err := provision.CreateSource(ctx, admin, s)
 		if err != nil {
@@ -71,26 +72,26 @@ without being this namespace's output is never adopted.`,
 		Example: `  amends output create -manifest source.json -topic shop-output > pipeline.json`,
 		Args:    usage.NoArgs,
 	}
-	a.manifestFlag(cmd)
-	a.brokersFlag(cmd)
+	a.ManifestFlag(cmd)
+	a.BrokersFlag(cmd)
 	cmd.Flags().StringVar(&o.Topic, "topic", "", "`name` of the topic to create")
 	cmd.Flags().Int16Var(&o.Replication, "replication-factor", 1, "`copies` of each partition, 1 or more")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Topic == "" || o.Replication < 1 {
 			return usage.Errorf("%s needs -topic, and -replication-factor of 1 or more", cmd.CommandPath())
 		}
-		t, err := a.target()
+		t, err := a.Target()
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), giveUp)
+		ctx, cancel := context.WithTimeout(cmd.Context(), target.GiveUp)
 		defer cancel()
-		s, err := a.open(ctx, t, create)
+		s, err := a.Open(ctx, t, target.Create)
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		m, err := provision.CreateOutput(ctx, s.admin, s.namespace, t.manifest, o)
+		defer s.Close()
+		m, err := provision.CreateOutput(ctx, s.Admin, s.Namespace, t.Manifest, o)
 		if err != nil {
 			return err
 		}
@@ -113,20 +114,20 @@ stopped, running it again is safe: what is there already becomes DUPLICATE evide
   amends source load -manifest pipeline.json -file poison.jsonl -format raw`,
 		Args: usage.NoArgs,
 	}
-	a.manifestFlag(cmd)
-	a.brokersFlag(cmd)
-	a.outputFlag(cmd)
+	a.ManifestFlag(cmd)
+	a.BrokersFlag(cmd)
+	a.OutputFlag(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "`file` to load, a regular one")
 	cmd.Flags().StringVar(&format, "format", string(provision.JSONL), "`format` of the file: jsonl or raw")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}
 		if file == "" || !provision.Format(format).Valid() {
 			return usage.Errorf("%s needs -file, and -format jsonl or raw", cmd.CommandPath())
 		}
-		t, err := a.target()
+		t, err := a.Target()
 		if err != nil {
 			return err
 		}
@@ -135,15 +136,15 @@ stopped, running it again is safe: what is there already becomes DUPLICATE evide
 	return cmd
 }
 
-func (a *app) load(ctx context.Context, t *target, file string, format provision.Format, asJSON bool) error {
-	opening, cancel := context.WithTimeout(ctx, giveUp)
+func (a *app) load(ctx context.Context, t *target.Target, file string, format provision.Format, asJSON bool) error {
+	opening, cancel := context.WithTimeout(ctx, target.GiveUp)
 	defer cancel()
-	s, err := a.open(opening, t, create)
+	s, err := a.Open(opening, t, target.Create)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if err := provision.CheckBinding(opening, s.namespace, t.manifest); err != nil {
+	defer s.Close()
+	if err := provision.CheckBinding(opening, s.Namespace, t.Manifest); err != nil {
 		return err
 	}
 	l := a.loader(t, s, file, format, func(c []provision.Coordinates) error { return emit(a.Stdout, c, asJSON) })
@@ -154,23 +155,23 @@ func (a *app) load(ctx context.Context, t *target, file string, format provision
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "published %d records to %s\n", n, t.manifest.SourceTopic)
+	fmt.Fprintf(a.Stderr, "published %d records to %s\n", n, t.Manifest.SourceTopic)
 	return nil
 }
 
 // loader prepares a load over an open session.
-func (a *app) loader(t *target, s *session, file string, format provision.Format, emit func([]provision.Coordinates) error) *provision.Load {
-	m := t.manifest
-	return &provision.Load{Manifest: m, Topics: s.admin, Path: file, Format: format, Emit: emit,
+func (a *app) loader(t *target.Target, s *target.Session, file string, format provision.Format, emit func([]provision.Coordinates) error) *provision.Load {
+	m := t.Manifest
+	return &provision.Load{Manifest: m, Topics: s.Admin, Path: file, Format: format, Emit: emit,
 		Guard: func(ctx context.Context) (provision.Guard, error) {
-			g, err := s.db.GuardSource(ctx, m.Config.SourceIncarnation)
+			g, err := s.DB.GuardSource(ctx, m.Config.SourceIncarnation)
 			if err != nil {
 				return nil, err
 			}
 			return g, nil
 		},
 		Publish: func() (provision.Publisher, error) {
-			return broker.NewProducer(t.broker, m.SourceTopic, m.Config.SourceIncarnation)
+			return broker.NewProducer(t.Broker, m.SourceTopic, m.Config.SourceIncarnation)
 		}}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/target"
 	"amends/internal/embedded"
 	"amends/internal/usage"
 )
@@ -37,9 +38,9 @@ on SIGTERM. Data is kept: the next start goes on, also after kill -9. A second s
 		Args: usage.NoArgs,
 	}
 	a.stackFlags(cmd, &o)
-	a.outputFlag(cmd)
+	a.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (a *app) printEndpoints(stack *embedded.Stack, asJSON bool) error {
 	_, err := fmt.Fprintf(a.Stdout, `# PostgreSQL %s on %s, Kafka-compatible broker on %s (embedded; not for production)
 export %s='%s'
 export AMENDS_BROKERS='%s'
-`, e.PostgreSQL, hostOf(e.DatabaseURL), strings.Join(e.Brokers, ","), databaseName, e.DatabaseURL, strings.Join(e.Brokers, ","))
+`, e.PostgreSQL, hostOf(e.DatabaseURL), strings.Join(e.Brokers, ","), target.DatabaseName, e.DatabaseURL, strings.Join(e.Brokers, ","))
 	return err
 }
 

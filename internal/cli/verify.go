@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/broker"
+	"amends/internal/cli/target"
 	"amends/internal/provision"
 	"amends/internal/report"
 	"amends/internal/store"
@@ -29,26 +30,26 @@ Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
   amends verify -manifest pipeline.json -deep -timeout 10m -o json`,
 		Args: usage.NoArgs,
 	}
-	a.manifestFlag(cmd)
-	a.brokersFlag(cmd)
-	a.outputFlag(cmd)
+	a.ManifestFlag(cmd)
+	a.BrokersFlag(cmd)
+	a.OutputFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&j.Live, "live", false, "compare at the present cut instead of waiting for everything loaded")
 	f.BoolVar(&j.Deep, "deep", false, "also compare every journal row with its source record, and the output topic with both")
 	f.DurationVar(&j.Timeout, "timeout", verify.DefaultTimeout, "`budget` for waiting, reading and comparing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}
 		if j.Timeout <= 0 {
 			return usage.Errorf("-timeout %v: more than 0", j.Timeout)
 		}
-		t, err := a.target()
+		t, err := a.Target()
 		if err != nil {
 			return err
 		}
-		if t.manifest.Output == nil {
+		if t.Manifest.Output == nil {
 			return verify.ErrUnbound
 		}
 		r, err := a.verifyTarget(cmd.Context(), t, j)
@@ -69,33 +70,33 @@ Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
 }
 
 // verifyTarget runs one verification and records it where the database lets it.
-func (a *app) verifyTarget(ctx context.Context, t *target, j *verify.Job) (*verify.Report, error) {
+func (a *app) verifyTarget(ctx context.Context, t *target.Target, j *verify.Job) (*verify.Report, error) {
 	opening, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
-	s, err := a.open(opening, t, readOnly)
+	s, err := a.Open(opening, t, target.ReadOnly)
 	if errors.Is(err, store.ErrConfig) {
-		return verify.Refused(t.manifest, j.Live, j.Deep, err), nil
+		return verify.Refused(t.Manifest, j.Live, j.Deep, err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	if err := provision.CheckBinding(opening, s.namespace, t.manifest); err != nil {
+	defer s.Close()
+	if err := provision.CheckBinding(opening, s.Namespace, t.Manifest); err != nil {
 		return nil, err
 	}
 	return a.verifySession(ctx, t, s, j)
 }
 
 // verifySession verifies over an open session.
-func (a *app) verifySession(ctx context.Context, t *target, s *session, j *verify.Job) (*verify.Report, error) {
-	m := t.manifest
-	j.Manifest, j.Topics, j.Store = m, s.admin, s.namespace
+func (a *app) verifySession(ctx context.Context, t *target.Target, s *target.Session, j *verify.Job) (*verify.Report, error) {
+	m := t.Manifest
+	j.Manifest, j.Topics, j.Store = m, s.Admin, s.Namespace
 	j.Source = func() (verify.Reader, error) {
-		return broker.NewReader(t.broker, m.SourceTopic, m.Config.SourceIncarnation)
+		return broker.NewReader(t.Broker, m.SourceTopic, m.Config.SourceIncarnation)
 	}
-	j.Output = func() (verify.Reader, error) { return broker.NewReader(t.broker, m.Output.Topic, m.Output.Incarnation) }
+	j.Output = func() (verify.Reader, error) { return broker.NewReader(t.Broker, m.Output.Topic, m.Output.Incarnation) }
 	j.Guard = func(ctx context.Context) (verify.Guard, error) {
-		g, err := s.db.GuardSource(ctx, m.Config.SourceIncarnation)
+		g, err := s.DB.GuardSource(ctx, m.Config.SourceIncarnation)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +107,7 @@ func (a *app) verifySession(ctx context.Context, t *target, s *session, j *verif
 	if err != nil {
 		return nil, err
 	}
-	if err := s.namespace.RecordVerification(ctx, verification(r, began)); err != nil {
+	if err := s.Namespace.RecordVerification(ctx, verification(r, began)); err != nil {
 		fmt.Fprintf(a.Stderr, "the verification was not recorded: %v\n", err)
 	}
 	return r, nil

@@ -13,9 +13,9 @@ import (
 
 func (a *app) version() *cobra.Command {
 	cmd := &cobra.Command{Short: "Print the version and what it was built from", Example: "  amends version -o json", Args: usage.NoArgs}
-	a.outputFlag(cmd)
+	a.OutputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/target"
 	"amends/internal/inspect"
 	"amends/internal/provision"
 	"amends/internal/usage"
@@ -19,32 +20,32 @@ is there so that all commands of a session take the same flags. The code is 0 al
   amends view show -manifest pipeline.json -o json | jq .balances`,
 		Args: usage.NoArgs,
 	}
-	a.manifestFlag(cmd)
-	a.brokersFlag(cmd)
-	a.outputFlag(cmd)
+	a.ManifestFlag(cmd)
+	a.BrokersFlag(cmd)
+	a.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.json()
+		asJSON, err := a.JSON()
 		if err != nil {
 			return err
 		}
-		t, err := a.target()
+		t, err := a.Target()
 		if err != nil {
 			return err
 		}
-		opening, cancel := context.WithTimeout(cmd.Context(), giveUp)
+		opening, cancel := context.WithTimeout(cmd.Context(), target.GiveUp)
 		defer cancel()
-		s, err := a.open(opening, t, readOnly)
+		s, err := a.Open(opening, t, target.ReadOnly)
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		if err := provision.CheckBinding(opening, s.namespace, t.manifest); err != nil {
+		defer s.Close()
+		if err := provision.CheckBinding(opening, s.Namespace, t.Manifest); err != nil {
 			return err
 		}
 		if asJSON {
-			return inspect.ShowJSON(cmd.Context(), a.Stdout, t.manifest.Config.Namespace, s.namespace)
+			return inspect.ShowJSON(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, s.Namespace)
 		}
-		return inspect.ShowText(cmd.Context(), a.Stdout, t.manifest.Config.Namespace, s.namespace)
+		return inspect.ShowText(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, s.Namespace)
 	}
 	return cmd
 }

@@ -46,7 +46,8 @@ var table = map[string]rule{
 	"store/postgres/schema":  {internal: "invariant store store/postgres/session", external: pgx},
 	"store/postgres/row":     {internal: "ledger manifest journal store store/postgres/session"},
 	"store/postgres/trail":   {internal: "ledger store"},
-	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
+	"store/postgres/reader":  {internal: "ledger store store/postgres/row store/postgres/session", external: pgx},
+	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/reader store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
 	"broker":                 {internal: "ledger", external: franz},
 
 	// services
@@ -66,7 +67,8 @@ var table = map[string]rule{
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
-	"cli":              {internal: "ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli/target":       {internal: "manifest store store/postgres broker usage embedded", external: "github.com/spf13"},
+	"cli":              {internal: "cli/target ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -90,31 +92,32 @@ var table = map[string]rule{
 	"@bench/trigger": {internal: "ledger manifest wire broker", external: pgx},
 
 	// helpers of tests, in no binary
-	"absent":          {},
-	"pace":            {},
-	"acceptance":      {},
-	"scratch":         {},
-	"tidy":            {},
-	"faultwire":       {},
-	"failover":        {},
-	"doctest":         {},
-	"drill":           {},
-	"pgtest":          {internal: "absent scratch embedded embedded/process", external: pgx},
-	"kafkatest":       {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
-	"store/storetest": {internal: "ledger manifest wire journal engine store", external: "github.com/google/go-cmp"},
-	"pipelinetest":    {internal: "ledger manifest wire engine store store/memory store/postgres broker worker delivery lease verify provision roles embedded workload kafkatest pgtest absent scratch"},
+	"absent":                  {},
+	"pace":                    {},
+	"acceptance":              {},
+	"scratch":                 {},
+	"tidy":                    {},
+	"faultwire":               {},
+	"failover":                {},
+	"doctest":                 {},
+	"drill":                   {},
+	"pgtest":                  {internal: "absent scratch embedded embedded/process", external: pgx},
+	"kafkatest":               {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
+	"store/storetest/surface": {internal: "ledger manifest store"},
+	"store/storetest":         {internal: "ledger manifest wire journal engine store store/storetest/surface", external: "github.com/google/go-cmp"},
+	"pipelinetest":            {internal: "ledger manifest wire engine store store/memory store/postgres broker worker delivery lease verify provision roles embedded workload kafkatest pgtest absent scratch"},
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "faultwire failover absent pace scratch tidy doctest pgtest kafkatest store/storetest pipelinetest"
+const testOnly = "faultwire failover absent pace scratch tidy doctest pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"
 
 // dataPlane never reaches controlPlane (design section 2).
 const (
-	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail engine worker delivery lease"
-	controlPlane = "verify report inspect provision oracle roles cli showcase embedded bench sim sim/campaign"
+	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader engine worker delivery lease"
+	controlPlane = "verify report inspect provision oracle roles cli cli/target showcase embedded bench sim sim/campaign"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.

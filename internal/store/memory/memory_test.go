@@ -9,6 +9,7 @@ import (
 	"amends/internal/manifest"
 	"amends/internal/store"
 	"amends/internal/store/storetest"
+	"amends/internal/store/storetest/surface"
 )
 
 // suite adapts DB to the suite.
@@ -29,32 +30,32 @@ func (s suite) GuardSource(ctx context.Context, incarnation string) (storetest.G
 	return g, err
 }
 
-func (s suite) Forge(t testing.TB, namespace string, what storetest.Forgery, value int64) {
+func (s suite) Forge(t testing.TB, namespace string, what surface.Forgery, value int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.namespaces[namespace].partitions[0]
 	switch what {
-	case storetest.Epoch:
+	case surface.Epoch:
 		p.owned.Token.Epoch = ledger.Epoch(value)
-	case storetest.RelayTerm:
+	case surface.RelayTerm:
 		p.relay.Term = value
-	case storetest.ViewTerm:
+	case surface.ViewTerm:
 		p.view.Term = value
-	case storetest.NextSequence:
+	case surface.NextSequence:
 		p.owned.Sequence = ledger.Sequence(value)
-	case storetest.Totals:
+	case surface.Totals:
 		p.measurements.Commits = value
 		p.measurements.Total = store.Sample{Lock: value, PreCommit: value, Work: ledger.Work{Records: value, Accepted: value,
 			Rejected: value, RewindDays: value, RefoldedDays: value, Changed: value, Withdrawn: value}}
-	case storetest.AReceipt:
+	case surface.AReceipt:
 		p.receipts = append(p.receipts, store.Receipt{Next: 1})
-	case storetest.AViewRow:
+	case surface.AViewRow:
 		p.rows[ledger.OutputID{Kind: ledger.Balance, Day: 1}] = store.ViewRow{}
-	case storetest.AViewError:
+	case surface.AViewError:
 		p.violations = append(p.violations, store.Violation{Reason: "x"})
-	case storetest.RelayMoved:
+	case surface.RelayMoved:
 		p.relay = &store.RelayPosition{Sequence: 1}
-	case storetest.ViewMoved:
+	case surface.ViewMoved:
 		p.view = &store.ViewPosition{Sequence: 1}
 	default:
 		t.Fatalf("unknown forgery %q", what)

@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"embed"
+	"io/fs"
 	"sync"
 
 	"amends/internal/store"
+	"amends/internal/store/postgres/reader"
 	"amends/internal/store/postgres/schema"
 	"amends/internal/store/postgres/session"
 )
@@ -43,7 +45,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Application == "" {
 		o.Application = "amends"
 	}
-	pool, err := session.Open(ctx, session.Config{Statements: sqlFiles, URL: o.URL, Application: o.Application,
+	pool, err := session.Open(ctx, session.Config{Statements: []fs.ReadFileFS{sqlFiles, reader.Statements}, URL: o.URL, Application: o.Application,
 		MaxConns: o.MaxConns, AllowFsyncOff: o.AllowFsyncOff})
 	if err != nil {
 		return nil, err

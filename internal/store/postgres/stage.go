@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"amends/internal/store/postgres/row"
 	"amends/internal/store/postgres/session"
 )
 
@@ -34,7 +35,7 @@ func (w *pageWriter) sendStage(ctx context.Context, buffers *writeBuffers) error
 			continue
 		}
 		key := w.ids[change.Row.ID.Key]
-		r.add(key, dateOf(change.Row.ID))
+		r.add(key, row.DateOf(change.Row.ID))
 		c.Row(viewRowFields + 1)
 		c.Int64(int64(change.Before))
 		buffers.body = w.n.encodeViewRow(c, key, &change.Row, buffers.body)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"amends/internal/pgtest"
+	"amends/internal/store/postgres/reader"
 )
 
 func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
@@ -30,11 +31,7 @@ func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
 		t.Fatalf("made %v, %v", made, err)
 	}
 	code := sources(t)
-	files, err := fs.Glob(sqlFiles, "sql/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range append(statementsIn(t, sqlFiles), statementsIn(t, reader.Statements)...) {
 		name := strings.TrimSuffix(filepath.Base(file), ".sql")
 		if !strings.Contains(code, `"`+name+`"`) {
 			t.Errorf("%s is not used", file)
@@ -45,7 +42,16 @@ func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
 	}
 }
 
-// sources returns the package's code.
+func statementsIn(t *testing.T, files fs.FS) []string {
+	t.Helper()
+	names, err := fs.Glob(files, "sql/*.sql")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no statements", err)
+	}
+	return names
+}
+
+// sources returns the code of the package and of those beneath it.
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -53,7 +59,11 @@ func sources(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
+	beneath, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, beneath...) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

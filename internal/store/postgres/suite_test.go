@@ -11,6 +11,7 @@ import (
 	"amends/internal/pgtest"
 	"amends/internal/store/postgres"
 	"amends/internal/store/storetest"
+	"amends/internal/store/storetest/surface"
 )
 
 // suite adapts DB to the suite. It forges by SQL.
@@ -34,24 +35,24 @@ func (s suite) GuardSource(ctx context.Context, incarnation string) (storetest.G
 	return g, err
 }
 
-var forgeries = map[storetest.Forgery]string{
-	storetest.Epoch:        `UPDATE amends.partitions SET epoch = $2 WHERE namespace_id = $1 AND partition = 0`,
-	storetest.RelayTerm:    `UPDATE amends.relay_progress SET term = $2 WHERE namespace_id = $1 AND partition = 0`,
-	storetest.ViewTerm:     `UPDATE amends.view_progress SET term = $2 WHERE namespace_id = $1 AND partition = 0`,
-	storetest.NextSequence: `UPDATE amends.partitions SET next_sequence = $2 WHERE namespace_id = $1 AND partition = 0`,
-	storetest.Totals: `UPDATE amends.partitions SET commits = $2, total_records = $2, total_accepted = $2, total_rejected = $2,
+var forgeries = map[surface.Forgery]string{
+	surface.Epoch:        `UPDATE amends.partitions SET epoch = $2 WHERE namespace_id = $1 AND partition = 0`,
+	surface.RelayTerm:    `UPDATE amends.relay_progress SET term = $2 WHERE namespace_id = $1 AND partition = 0`,
+	surface.ViewTerm:     `UPDATE amends.view_progress SET term = $2 WHERE namespace_id = $1 AND partition = 0`,
+	surface.NextSequence: `UPDATE amends.partitions SET next_sequence = $2 WHERE namespace_id = $1 AND partition = 0`,
+	surface.Totals: `UPDATE amends.partitions SET commits = $2, total_records = $2, total_accepted = $2, total_rejected = $2,
 		total_rewind_days = $2, total_refolded_days = $2, total_changed = $2, total_withdrawn = $2, total_lock_ns = $2, total_pre_commit_ns = $2
 		WHERE namespace_id = $1 AND partition = 0`,
-	storetest.AReceipt: `INSERT INTO amends.receipts (first_sequence, next_sequence, output_offset, source_offset, namespace_id, partition)
+	surface.AReceipt: `INSERT INTO amends.receipts (first_sequence, next_sequence, output_offset, source_offset, namespace_id, partition)
 		VALUES (0, 1 + $2, 0, 0, $1, 0)`,
-	storetest.AViewRow: `INSERT INTO amends.view_rows (key_id, version, sequence, cause_offset, cause_revision, digest, close, namespace_id,
+	surface.AViewRow: `INSERT INTO amends.view_rows (key_id, version, sequence, cause_offset, cause_revision, digest, close, namespace_id,
 		partition, day, repair_index, repair_count, kind, present, cause_txn_id) VALUES ($2, 1, 0, 0, 1, 0, 5, $1, 0, '2026-01-01', 0, 1, 1, true, 'T')`,
-	storetest.AViewError: `INSERT INTO amends.protocol_errors (output_offset, namespace_id, partition, reason) VALUES ($2, $1, 0, 'x')`,
-	storetest.RelayMoved: `INSERT INTO amends.relay_progress (namespace_id, partition, next_sequence, output_offset) VALUES ($1, 0, 1, 1 + $2)`,
-	storetest.ViewMoved:  `INSERT INTO amends.view_progress (namespace_id, partition, output_offset) VALUES ($1, 0, 1 + $2)`,
+	surface.AViewError: `INSERT INTO amends.protocol_errors (output_offset, namespace_id, partition, reason) VALUES ($2, $1, 0, 'x')`,
+	surface.RelayMoved: `INSERT INTO amends.relay_progress (namespace_id, partition, next_sequence, output_offset) VALUES ($1, 0, 1, 1 + $2)`,
+	surface.ViewMoved:  `INSERT INTO amends.view_progress (namespace_id, partition, output_offset) VALUES ($1, 0, 1 + $2)`,
 }
 
-func (s suite) Forge(t testing.TB, namespace string, what storetest.Forgery, value int64) {
+func (s suite) Forge(t testing.TB, namespace string, what surface.Forgery, value int64) {
 	t.Helper()
 	sql, ok := forgeries[what]
 	if !ok {

@@ -56,14 +56,14 @@ func (n *Namespace) ViewRows(ctx context.Context, p ledger.Partition, ids []ledg
 		for _, id := range ids {
 			if key, ok := known[id.Key]; ok {
 				keys.Int64(key)
-				dates.Int32(dateOf(id))
+				dates.Int32(row.DateOf(id))
 				kinds.Int16(int16(id.Kind))
 				asked = append(asked, id)
 			}
 		}
 		return s.Stream(ctx, "view_rows_by_id", func(v [][]byte) error {
 			r := store.ViewRow{ID: asked[session.ReadInt64(v[0])-1]}
-			if err := readViewRow(v[1:], p, &r); err != nil {
+			if err := row.ReadView(v[1:], p, &r); err != nil {
 				return err
 			}
 			rows[r.ID] = r
@@ -324,7 +324,7 @@ func (w *pageWriter) sendReplacements(count int) {
 		r := &change.Row
 		closed, alert := has(r)
 		keys.Int64(w.ids[r.ID.Key])
-		dates.Int32(dateOf(r.ID))
+		dates.Int32(row.DateOf(r.ID))
 		kinds.Int16(int16(r.ID.Kind))
 		before.Int64(int64(change.Before))
 		versions.Int64(int64(r.Version))

@@ -4,10 +4,11 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store"
+	"amends/internal/store/storetest/surface"
 )
 
 // refusedWith binds after a forgery and expects a refusal that leaves the namespace unbound.
-func refusedWith(what Forgery) func(*env) {
+func refusedWith(what surface.Forgery) func(*env) {
 	return func(e *env) {
 		e.db.Forge(e, e.cfg.Namespace, what, 0)
 		e.fails(e.ns.Bind(e.ctx, e.output()), store.ErrBindRefused)
@@ -116,11 +117,11 @@ var bindCases = []testCase{
 		_, err = e.db.Namespace(e.ctx, cfg)
 		e.fails(err, store.ErrNoNamespace)
 	}},
-	{"bind/SC41 a receipt without a binding prevents it", refusedWith(AReceipt)},
-	{"bind/SC41 a view row without a binding prevents it", refusedWith(AViewRow)},
-	{"bind/SC41 a view error without a binding prevents it", refusedWith(AViewError)},
-	{"bind/SC41 a moved relay position without a binding prevents it", refusedWith(RelayMoved)},
-	{"bind/SC41 a moved view position without a binding prevents it", refusedWith(ViewMoved)},
+	{"bind/SC41 a receipt without a binding prevents it", refusedWith(surface.AReceipt)},
+	{"bind/SC41 a view row without a binding prevents it", refusedWith(surface.AViewRow)},
+	{"bind/SC41 a view error without a binding prevents it", refusedWith(surface.AViewError)},
+	{"bind/SC41 a moved relay position without a binding prevents it", refusedWith(surface.RelayMoved)},
+	{"bind/SC41 a moved view position without a binding prevents it", refusedWith(surface.ViewMoved)},
 	{"bind/an unbound namespace has no positions and no leases", func(e *env) {
 		_, err := e.ns.RelayPosition(e.ctx, 0)
 		e.fails(err, store.ErrBinding)

@@ -53,6 +53,21 @@ func densePage(at store.ViewPosition, version ledger.Version) *store.ViewPage {
 	return page(0, at, rows...)
 }
 
+// rowsAre compares partition 0 with the rows of pages, whatever their order.
+func (e *env) rowsAre(pages ...*store.ViewPage) {
+	e.Helper()
+	want, found := map[ledger.OutputID]store.ViewRow{}, map[ledger.OutputID]store.ViewRow{}
+	for _, pg := range pages {
+		for _, c := range pg.Changes {
+			want[c.Row.ID] = c.Row
+		}
+	}
+	for _, r := range e.rows(0) {
+		found[r.ID] = r
+	}
+	e.equal("rows", found, want)
+}
+
 var largePageCases = []testCase{
 	{"view/a large page of many days of few keys replaces every row", func(e *env) {
 		l, at := e.view()
@@ -63,15 +78,7 @@ var largePageCases = []testCase{
 			pg := densePage(at, version)
 			e.ok(e.ns.ApplyViewInput(e.ctx, l, pg))
 			at = pg.Next
-			want := map[ledger.OutputID]store.ViewRow{other.Changes[0].Row.ID: other.Changes[0].Row}
-			for _, c := range pg.Changes {
-				want[c.Row.ID] = c.Row
-			}
-			found := map[ledger.OutputID]store.ViewRow{}
-			for _, r := range e.rows(0) {
-				found[r.ID] = r
-			}
-			e.equal("rows", found, want)
+			e.rowsAre(pg, other)
 		}
 		wrong := densePage(at, 4)
 		wrong.Changes[17].Before, wrong.Changes[17].Row.Version = 4, 5
@@ -84,15 +91,7 @@ var largePageCases = []testCase{
 			pg := largePage(at, version)
 			e.ok(e.ns.ApplyViewInput(e.ctx, l, pg))
 			at = pg.Next
-			want := map[ledger.OutputID]store.ViewRow{}
-			for _, c := range pg.Changes {
-				want[c.Row.ID] = c.Row
-			}
-			found := map[ledger.OutputID]store.ViewRow{}
-			for _, r := range e.rows(0) {
-				found[r.ID] = r
-			}
-			e.equal("rows", found, want)
+			e.rowsAre(pg)
 			e.equal("position", e.viewPosition(0), at)
 		}
 	}},

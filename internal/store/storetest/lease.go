@@ -6,6 +6,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/storetest/surface"
 )
 
 var leaseCases = []testCase{
@@ -95,8 +96,8 @@ var leaseCases = []testCase{
 	}},
 	{"lease/SC43 the last term cannot be followed", func(e *env) {
 		e.bind()
-		e.db.Forge(e, e.cfg.Namespace, RelayTerm, math.MaxInt64-1)
-		e.db.Forge(e, e.cfg.Namespace, ViewTerm, math.MaxInt64-1)
+		e.db.Forge(e, e.cfg.Namespace, surface.RelayTerm, math.MaxInt64-1)
+		e.db.Forge(e, e.cfg.Namespace, surface.ViewTerm, math.MaxInt64-1)
 		for _, role := range []store.Role{store.Relay, store.View} {
 			e.equal("term", e.acquire(role, 0, "a").Term, int64(math.MaxInt64))
 			_, err := e.ns.AcquireService(e.ctx, role, 0, "a", time.Minute)

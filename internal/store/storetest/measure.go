@@ -5,6 +5,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/store/storetest/surface"
 )
 
 // measured returns the measurements of partition 0 with the times left out, after checking that they are not negative.
@@ -79,13 +80,13 @@ var measureCases = []testCase{
 		e.equal("commits", m.Commits, int64(store.MaxSamples+3))
 	}},
 	{"measure/I16 rejected records are counted by their commits, not by each reader", func(e *env) {
-		e.db.Forge(e, e.cfg.Namespace, Totals, 41)
+		e.db.Forge(e, e.cfg.Namespace, surface.Totals, 41)
 		o, b := e.claim(0), newBuilder(0)
 		e.ok(e.ns.Commit(e.ctx, o.Token, b.batch(b.rejected(ledger.Malformed, nil, nil))))
 		e.equal("rejected", e.states()[0].Rejected, int64(42))
 	}},
 	{"measure/SC42 totals saturate", func(e *env) {
-		e.db.Forge(e, e.cfg.Namespace, Totals, math.MaxInt64-1)
+		e.db.Forge(e, e.cfg.Namespace, surface.Totals, math.MaxInt64-1)
 		o, b := e.claim(0), newBuilder(0)
 		w := ledger.Work{Records: 2, Accepted: 2, Rejected: 2, RewindDays: 2, RefoldedDays: 2, Changed: 1, Withdrawn: 0}
 		e.commitWork(o.Token, b, w)

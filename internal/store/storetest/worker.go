@@ -7,6 +7,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store"
+	"amends/internal/store/storetest/surface"
 )
 
 var initCases = []testCase{
@@ -99,7 +100,7 @@ var claimCases = []testCase{
 		e.fails(err, store.ErrProtocol)
 	}},
 	{"claim/SC43 the last epoch cannot be followed", func(e *env) {
-		e.db.Forge(e, e.cfg.Namespace, Epoch, math.MaxInt64-1)
+		e.db.Forge(e, e.cfg.Namespace, surface.Epoch, math.MaxInt64-1)
 		last := e.claim(0)
 		e.equal("epoch", last.Token.Epoch, ledger.Epoch(math.MaxInt64))
 		_, err := e.ns.Claim(e.ctx, 0)
@@ -262,7 +263,7 @@ var commitCases = []testCase{
 		e.equal("journal", len(e.journal(0)), 1)
 	}},
 	{"commit/SC43 the last sequence cannot be followed", func(e *env) {
-		e.db.Forge(e, e.cfg.Namespace, NextSequence, math.MaxInt64-2)
+		e.db.Forge(e, e.cfg.Namespace, surface.NextSequence, math.MaxInt64-2)
 		o, b := e.claim(0), newBuilder(0)
 		b.sequence = math.MaxInt64 - 2
 		d := b.valid(widget, balance(jan1, 1, 1), ready(1))

@@ -29,7 +29,7 @@ func (s *Session) naming(ctx context.Context, wait func() error) error {
 // holders says in words who blocks a backend, "" if nobody does or it cannot be read in time.
 func (p *Pool) holders(ctx context.Context, blocked int32) (holders string) {
 	_ = p.Read(ctx, "name blocking backends", func(ctx context.Context, s *Session) error {
-		return s.conn.QueryRow(ctx, text(own, "holders.sql"), pgx.QueryExecModeExec, blocked).Scan(&holders)
+		return s.conn.QueryRow(ctx, text("holders.sql", own), pgx.QueryExecModeExec, blocked).Scan(&holders)
 	})
 	return holders
 }

@@ -27,7 +27,7 @@ type outcome struct {
 // SendBegin prepares what is needed and queues the beginning of a durable transaction.
 func (s *Session) SendBegin(ctx context.Context) error {
 	for _, name := range []string{"begin", "durable"} {
-		if _, err := s.conn.Prepare(ctx, name, text(own, name+".sql")); err != nil {
+		if _, err := s.conn.Prepare(ctx, name, text(name+".sql", own)); err != nil {
 			return fmt.Errorf("prepare %s: %w", name, err)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // Config says how to reach the server. URL is a connection string or URL of PostgreSQL; what it leaves out comes from the
-// PG* variables. MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and tests. Statements holds the file
-// sql/NAME.sql of every named statement.
+// PG* variables. MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and tests. One of Statements
+// holds the file sql/NAME.sql of a named statement.
 type Config struct {
-	Statements    fs.ReadFileFS
+	Statements    []fs.ReadFileFS
 	URL           string
 	Application   string
 	MaxConns      int32
@@ -103,13 +103,18 @@ func (p *Pool) Dial(ctx context.Context, application string) (*pgx.Conn, error) 
 
 // Statement returns the text of a named statement.
 func (p *Pool) Statement(name string) string {
-	return text(p.config.Statements, "sql/"+name+".sql")
+	return text("sql/"+name+".sql", p.config.Statements...)
 }
 
-func text(files fs.ReadFileFS, path string) string {
-	b, err := files.ReadFile(path)
-	invariant.That(err == nil, "every statement named in the code is a file: "+path)
-	return string(b)
+// text returns the file of that path from the first that has it.
+func text(path string, from ...fs.ReadFileFS) string {
+	for _, files := range from {
+		if b, err := files.ReadFile(path); err == nil {
+			return string(b)
+		}
+	}
+	invariant.That(false, "every statement named in the code is a file: "+path)
+	return ""
 }
 
 // prepareConfig sets what every connection has: limits, durability, and plans that do not depend on the first values seen.
@@ -144,7 +149,7 @@ func (p *Pool) identify(ctx context.Context, c *pgx.Conn) error {
 		timeline        uint64
 		identifyFailure error
 	)
-	err := c.QueryRow(ctx, text(own, "identify.sql"), pgx.QueryExecModeExec).Scan(&standby, &segment, &system, &pid, &fsync, &version, &encoding)
+	err := c.QueryRow(ctx, text("identify.sql", own), pgx.QueryExecModeExec).Scan(&standby, &segment, &system, &pid, &fsync, &version, &encoding)
 	switch {
 	case err != nil:
 		return fmt.Errorf("identify server: %w", err)

@@ -98,7 +98,7 @@ func (s *Session) Exec(ctx context.Context, name string, args ...any) (int64, er
 
 // Begin starts a durable transaction of a cold path.
 func (s *Session) Begin(ctx context.Context) error {
-	_, err := s.pg.Exec(ctx, text(own, "begin.sql")+";"+text(own, "durable.sql")).ReadAll()
+	_, err := s.pg.Exec(ctx, text("begin.sql", own)+";"+text("durable.sql", own)).ReadAll()
 	return err
 }
 

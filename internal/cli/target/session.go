@@ -1,0 +1,123 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"amends/internal/broker"
+	"amends/internal/store"
+	"amends/internal/store/postgres"
+	"amends/internal/usage"
+)
+
+// Access says what opening a namespace may do to the database.
+type Access bool
+
+const (
+	ReadOnly Access = false // nothing: an empty database is refused (exit 13)
+	Create   Access = true  // apply missing migrations and initialise the namespace
+)
+
+const (
+	Migrating   = 10 * time.Minute // migrations of a populated schema
+	retryFirst  = 100 * time.Millisecond
+	retryAtMost = 2 * time.Second
+)
+
+// Session is an open namespace with its broker.
+type Session struct {
+	DB        *postgres.DB
+	Namespace *postgres.Namespace
+	Admin     *broker.Admin
+}
+
+// Close ends every connection of the session.
+func (s *Session) Close() {
+	s.Admin.Close()
+	s.DB.Close()
+}
+
+// Open opens a target's namespace; ctx bounds the wait for a database that is away.
+func (e *Env) Open(ctx context.Context, t *Target, how Access) (*Session, error) {
+	admin, err := broker.Open(t.Broker)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Admin: admin}
+	if s.DB, err = e.Connect(ctx, t.Database); err != nil {
+		admin.Close()
+		return nil, err
+	}
+	if how == Create {
+		if err = schema(ctx, s.DB); err == nil {
+			s.Namespace, err = s.DB.Init(ctx, t.Manifest.Config, t.Manifest.SourceTopic)
+		}
+	} else if err = s.DB.CheckSchema(ctx); err == nil {
+		s.Namespace, err = s.DB.Namespace(ctx, t.Manifest.Config)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// schema applies missing migrations. A role that may not migrate is fine where none is missing.
+func schema(ctx context.Context, db *postgres.DB) error {
+	if db.CheckSchema(ctx) == nil {
+		return nil
+	}
+	return db.Migrate(ctx)
+}
+
+// Connect opens the database, waiting while it is away until ctx ends.
+func (e *Env) Connect(ctx context.Context, url string) (*postgres.DB, error) {
+	var db *postgres.DB
+	err := e.Patiently(ctx, "PostgreSQL", func() (err error) {
+		db, err = postgres.Open(ctx, postgres.Options{URL: url})
+		return err
+	})
+	if errors.Is(err, store.ErrAddress) {
+		err = usage.Errorf("%s: %v", DatabaseName, err)
+	}
+	return db, err
+}
+
+// Patiently repeats fn while its service is away, saying so once, until ctx ends; then it returns fn's own error.
+func (e *Env) Patiently(ctx context.Context, service string, fn func() error) error {
+	said := false
+	for wait := retryFirst; ; wait = min(2*wait, retryAtMost) {
+		err := fn()
+		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, broker.ErrUnavailable) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		if !said {
+			fmt.Fprintf(e.Stderr, "waiting for %s: %s\n", service, usage.OneLine(err))
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Database opens the database that the environment names, without a namespace.
+func (e *Env) Database(ctx context.Context) (*postgres.DB, error) {
+	url, err := usage.Secret(e.Getenv, DatabaseName)
+	if err != nil {
+		return nil, err
+	}
+	if url == "" {
+		return nil, MissingDatabase()
+	}
+	ctx, cancel := context.WithTimeout(ctx, GiveUp)
+	defer cancel()
+	return e.Connect(ctx, url)
+}

@@ -1,0 +1,120 @@
+package target
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"amends/internal/broker"
+	"amends/internal/embedded"
+	"amends/internal/manifest"
+	"amends/internal/usage"
+)
+
+const (
+	defaultBroker = "127.0.0.1:19092"
+	// GiveUp is how long a command waits for a service that is away (S12).
+	GiveUp = 20 * time.Second
+	// DatabaseName is the variable that holds the database's URL.
+	DatabaseName = "AMENDS_DATABASE_URL"
+)
+
+// Env is what every command of one invocation has: the process and the flags that most commands share.
+type Env struct {
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Getenv   func(string) string
+	Program  string // as it was started, for the commands that are printed
+	manifest string
+	output   string
+	brokers  usage.Addresses
+}
+
+// ManifestFlag adds -manifest to a command.
+func (e *Env) ManifestFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&e.manifest, "manifest", "", "manifest `file`; without it that of the running embedded stack")
+}
+
+// BrokersFlag adds -brokers to a command.
+func (e *Env) BrokersFlag(cmd *cobra.Command) {
+	cmd.Flags().Var(&e.brokers, "brokers", "broker `addresses`, host:port with commas (default "+defaultBroker+")")
+}
+
+// OutputFlag adds -o to a command.
+func (e *Env) OutputFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text or json")
+}
+
+// JSON reports whether the answer is wanted as JSON.
+func (e *Env) JSON() (bool, error) {
+	switch e.output {
+	case "json":
+		return true, nil
+	case "text":
+		return false, nil
+	}
+	return false, usage.Errorf("-o %s: text or json", e.output)
+}
+
+// Target is what a command works on.
+type Target struct {
+	Manifest *manifest.Manifest
+	Broker   broker.Options
+	Database string // its URL, a secret
+}
+
+// BrokerOptions says how to reach the broker that was named, or else the given or the default one.
+func (e *Env) BrokerOptions(otherwise []string) broker.Options {
+	addresses := []string(e.brokers)
+	if len(addresses) == 0 {
+		addresses = otherwise
+	}
+	if len(addresses) == 0 {
+		addresses = []string{defaultBroker}
+	}
+	return broker.Options{Brokers: addresses, ClientID: "amends"}
+}
+
+// Target finds the manifest, the broker and the database: what was named, or all of the running embedded stack.
+func (e *Env) Target() (*Target, error) {
+	t := &Target{}
+	var running embedded.Endpoints
+	path := e.manifest
+	if path == "" {
+		found, ok, err := embedded.Running(e.Getenv("AMENDS_DIR"))
+		if err != nil {
+			return nil, err
+		}
+		if !ok || found.Manifest == "" {
+			return nil, usage.Errorf("no manifest: name one with -manifest FILE or AMENDS_MANIFEST, or start one with: %s demo", e.Program)
+		}
+		running, path = found, found.Manifest
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage.Errorf("read manifest: %v", err)
+	}
+	if t.Manifest, err = manifest.Parse(raw); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	t.Broker = e.BrokerOptions(running.Brokers)
+	if t.Database, err = usage.Secret(e.Getenv, DatabaseName); err != nil {
+		return nil, err
+	}
+	if t.Database == "" {
+		t.Database = running.DatabaseURL
+	}
+	if t.Database == "" {
+		return nil, MissingDatabase()
+	}
+	return t, nil
+}
+
+// MissingDatabase is the refusal of a command that needs a database and was given none (exit 2).
+func MissingDatabase() error {
+	return usage.Errorf("%s is not set: export %s=postgres://USER:PASSWORD@HOST:PORT/DATABASE", DatabaseName, DatabaseName)
+}
