@@ -59,6 +59,7 @@ var table = map[string]rule{
 	"inspect":   {internal: "ledger manifest wire store"},
 	"report":    {internal: "ledger wire store verify inspect"},
 	"usage":     {external: "github.com/spf13 github.com/goccy/go-yaml"},
+	"progress":  {external: "golang.org/x/term"},
 
 	// edges
 	"@fixtures":        {},
@@ -68,7 +69,7 @@ var table = map[string]rule{
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
 	"cli/target":       {internal: "manifest store store/postgres broker usage embedded", external: "github.com/spf13"},
-	"cli":              {internal: "cli/target ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "cli/target ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
