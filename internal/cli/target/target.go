@@ -49,6 +49,30 @@ func (e *Env) OutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text or json")
 }
 
+// RowsFlag adds -o to a command whose answer is rows; Form says which form is wanted.
+func (e *Env) RowsFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text, json or csv")
+}
+
+// Form is how an answer is written on stdout.
+type Form string
+
+// The forms. CSV is for answers that are rows.
+const (
+	FormText Form = "text"
+	FormJSON Form = "json"
+	FormCSV  Form = "csv"
+)
+
+// Form returns the form that the flag of RowsFlag names.
+func (e *Env) Form() (Form, error) {
+	switch f := Form(e.output); f {
+	case FormText, FormJSON, FormCSV:
+		return f, nil
+	}
+	return "", usage.Errorf("-o %s: text, json or csv", e.output)
+}
+
 // JSON reports whether the answer is wanted as JSON.
 func (e *Env) JSON() (bool, error) {
 	switch e.output {
