@@ -47,7 +47,8 @@ var table = map[string]rule{
 	"store/postgres/row":     {internal: "ledger manifest journal store store/postgres/session"},
 	"store/postgres/trail":   {internal: "ledger store"},
 	"store/postgres/reader":  {internal: "ledger store store/postgres/row store/postgres/session", external: pgx},
-	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/reader store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
+	"store/postgres/upkeep":  {internal: "ledger store store/postgres/session"},
+	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/reader store/postgres/upkeep store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
 	"broker":                 {internal: "ledger", external: franz},
 
 	// services
@@ -69,7 +70,8 @@ var table = map[string]rule{
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
 	"cli/target":       {internal: "manifest store store/postgres broker usage embedded", external: "github.com/spf13"},
-	"cli":              {internal: "cli/target ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
+	"cli":              {internal: "cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -117,7 +119,7 @@ const tools = "testcount mutate @cmd/amends-devstack"
 
 // dataPlane never reaches controlPlane (design section 2).
 const (
-	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader engine worker delivery lease"
+	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease"
 	controlPlane = "verify report inspect provision oracle roles cli cli/target showcase embedded bench sim sim/campaign"
 )
 

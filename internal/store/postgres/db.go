@@ -10,6 +10,7 @@ import (
 	"amends/internal/store/postgres/reader"
 	"amends/internal/store/postgres/schema"
 	"amends/internal/store/postgres/session"
+	"amends/internal/store/postgres/upkeep"
 )
 
 // Every statement is a file; its name is the prepared statement's name.
@@ -45,7 +46,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Application == "" {
 		o.Application = "amends"
 	}
-	pool, err := session.Open(ctx, session.Config{Statements: []fs.ReadFileFS{sqlFiles, reader.Statements}, URL: o.URL, Application: o.Application,
+	pool, err := session.Open(ctx, session.Config{Statements: []fs.ReadFileFS{sqlFiles, reader.Statements, upkeep.Statements}, URL: o.URL, Application: o.Application,
 		MaxConns: o.MaxConns, AllowFsyncOff: o.AllowFsyncOff})
 	if err != nil {
 		return nil, err

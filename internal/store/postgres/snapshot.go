@@ -5,6 +5,7 @@ import (
 
 	"amends/internal/store"
 	"amends/internal/store/postgres/reader"
+	"amends/internal/store/postgres/upkeep"
 )
 
 // Snapshot calls fn with one consistent state, a transaction that is read only and repeatable. It is bounded by ctx
@@ -17,3 +18,6 @@ func (n *Namespace) Snapshot(ctx context.Context, fn func(store.Snapshot) error)
 func (n *Namespace) Look(ctx context.Context, fn func(*reader.Snapshot) error) error {
 	return reader.Look(ctx, n.db.pool, n.id, fn)
 }
+
+// Upkeep returns the writes beside the data path.
+func (n *Namespace) Upkeep() *upkeep.Upkeep { return upkeep.New(n.db.pool, n.id) }

@@ -5,11 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"amends/internal/pgtest"
 	"amends/internal/store/postgres/reader"
+	"amends/internal/store/postgres/upkeep"
 )
 
 func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
@@ -31,7 +33,7 @@ func TestEveryStatementIsUsedAndPrepares(t *testing.T) {
 		t.Fatalf("made %v, %v", made, err)
 	}
 	code := sources(t)
-	for _, file := range append(statementsIn(t, sqlFiles), statementsIn(t, reader.Statements)...) {
+	for _, file := range slices.Concat(statementsIn(t, sqlFiles), statementsIn(t, reader.Statements), statementsIn(t, upkeep.Statements)) {
 		name := strings.TrimSuffix(filepath.Base(file), ".sql")
 		if !strings.Contains(code, `"`+name+`"`) {
 			t.Errorf("%s is not used", file)

@@ -112,9 +112,8 @@ func sampleFields(s *store.Sample) [9]*int64 {
 // ViewRows calls fn for every view row of a partition in the order of package store.
 func (r *Snapshot) ViewRows(ctx context.Context, p ledger.Partition, fn func(store.ViewRow) error) error {
 	return r.stream(ctx, fmt.Sprintf("read view rows of partition %d", p), "read_view_rows", func(v [][]byte) error {
-		one := store.ViewRow{ID: ledger.OutputID{Key: ledger.StockKey{Item: string(v[0]), Location: string(v[1])},
-			Day: row.DayOf(session.ReadInt32(v[2])), Kind: ledger.OutputKind(session.ReadInt16(v[3]))}}
-		if err := row.ReadView(v[4:], p, &one); err != nil {
+		one, err := viewRow(v, p)
+		if err != nil {
 			return err
 		}
 		return fn(one)

@@ -75,6 +75,10 @@ var populate = map[int]string{
 	4: `UPDATE amends.partitions SET commits = 4, total_records = 9, samples = '{1,2,3,4,5,6,7,8,9}' WHERE partition = 0;`,
 	5: `INSERT INTO amends.verifications (started_at, keys, outputs, differences, namespace_id, quiesced, deep, audit, status, boundary, detail)
 		VALUES ('2026-01-01', 1, 2, 0, 1, true, false, false, 'PASS', '[]', '');`,
+	9: `INSERT INTO amends.audit_state (frontier, next_sequence, cause_offset, output_offset, differences, state_frontier, verified_at, full_at,
+			namespace_id, partition, state_format, state_chunks, state_checksum, status, detail)
+		VALUES (3, 2, 0, 5, 0, 3, '2026-01-01', '2026-01-01', 1, 0, 1, 1, sha256('x'), 'PASS', '');
+		INSERT INTO amends.audit_chunks VALUES (1, 0, 0, 'x');`,
 }
 
 // dump returns every row of every table as of the columns that existed in the given layout.

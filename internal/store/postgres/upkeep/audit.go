@@ -1,0 +1,52 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+
+	"amends/internal/ledger"
+	"amends/internal/store"
+	"amends/internal/store/postgres/session"
+)
+
+// RecordAudit keeps what one cycle found of each partition; the database's clock says when.
+func (u *Upkeep) RecordAudit(ctx context.Context, cycle []store.AuditCycle) error {
+	for _, c := range cycle {
+		if !store.ValidStatus(c.Status) {
+			return fmt.Errorf("record audit: status %q: %w", c.Status, store.ErrProtocol)
+		}
+	}
+	return u.pool.Transact(ctx, "record audit", func(ctx context.Context, s *session.Session) error {
+		for _, c := range cycle {
+			if _, err := s.Exec(ctx, "record_audit", u.namespace, c.Partition, c.Frontier, c.Sequence, c.Cause, c.Output, c.Differences,
+				c.Status, store.PlainText(c.Detail), c.Verified, c.Full); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SaveAudit replaces the saved state of a partition that RecordAudit knows. chunks are its bytes in pieces of at most
+// store.AuditChunk, 1..store.MaxAuditChunks of them.
+func (u *Upkeep) SaveAudit(ctx context.Context, p ledger.Partition, saved store.SavedState, chunks [][]byte) error {
+	if len(chunks) < 1 || len(chunks) > store.MaxAuditChunks || int(saved.Chunks) != len(chunks) {
+		return fmt.Errorf("save audit state of partition %d: %d chunks: %w", p, len(chunks), store.ErrProtocol)
+	}
+	verb := fmt.Sprintf("save audit state of partition %d", p)
+	return u.pool.Transact(ctx, verb, func(ctx context.Context, s *session.Session) error {
+		if _, err := s.Exec(ctx, "delete_audit_chunks", u.namespace, p); err != nil {
+			return err
+		}
+		for i, data := range chunks {
+			if _, err := s.Exec(ctx, "insert_audit_chunk", u.namespace, p, int32(i), data); err != nil {
+				return err
+			}
+		}
+		n, err := s.Exec(ctx, "save_audit_state", u.namespace, p, saved.Frontier, saved.Format, saved.Chunks, saved.Checksum[:])
+		if err == nil && n != 1 {
+			err = fmt.Errorf("no cycle of it is recorded: %w", store.ErrProtocol)
+		}
+		return err
+	})
+}
