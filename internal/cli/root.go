@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/target"
+	"amends/internal/cli/watch"
 	"amends/internal/usage"
 )
 
@@ -43,6 +44,9 @@ func table() []command {
 	}
 }
 
+// reads names the commands that -watch repeats, with commas around each.
+const reads = ",view show,migrate status,"
+
 // groups says what the parents of nested names are for.
 var groups = map[string]string{
 	"source":  "Create a source topic, load records",
@@ -76,6 +80,9 @@ func (a *app) root() *cobra.Command {
 	parents := map[string]*cobra.Command{}
 	for _, c := range table() {
 		built := c.build(a)
+		if strings.Contains(reads, ","+c.name+",") {
+			watch.Wrap(a.Env, built)
+		}
 		parent, leaf, nested := strings.Cut(c.name, " ")
 		name := c.name
 		if nested {

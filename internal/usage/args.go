@@ -3,6 +3,7 @@ package usage
 import (
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -10,11 +11,18 @@ import (
 
 // Rewrite turns single-dash long flags into the double-dash form that the flag parser knows: -role relay becomes
 // --role relay, -format=raw becomes --format=raw. One-letter flags, numbers, a lone dash and everything after -- stay.
+// -watch has a value or none: a duration right after it is its value.
 func Rewrite(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i, a := range args {
 		if a == "--" {
 			return append(out, args[i:]...)
+		}
+		if n := len(out); n > 0 && out[n-1] == "--watch" {
+			if _, err := time.ParseDuration(a); err == nil {
+				out[n-1] += "=" + a
+				continue
+			}
 		}
 		out = append(out, doubled(a))
 	}

@@ -21,6 +21,9 @@ func TestRewriteSingleDashLongFlags(t *testing.T) {
 		{[]string{"-o=json", "-h", "-"}, []string{"-o=json", "-h", "-"}},
 		{[]string{"-seed", "-5", "-0.5"}, []string{"--seed", "-5", "-0.5"}},
 		{[]string{"-a1", "--", "-role"}, []string{"--a1", "--", "-role"}},
+		{[]string{"status", "-watch", "500ms", "5s"}, []string{"status", "--watch=500ms", "5s"}},
+		{[]string{"--watch", "widget", "5s"}, []string{"--watch", "widget", "5s"}},
+		{[]string{"-watch=1s", "5s", "--", "-watch", "5s"}, []string{"--watch=1s", "5s", "--", "-watch", "5s"}},
 		{nil, []string{}},
 	} {
 		if diff := cmp.Diff(c.want, usage.Rewrite(c.in)); diff != "" {
