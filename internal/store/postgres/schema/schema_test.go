@@ -79,6 +79,11 @@ var populate = map[int]string{
 			namespace_id, partition, state_format, state_chunks, state_checksum, status, detail)
 		VALUES (3, 2, 0, 5, 0, 3, '2026-01-01', '2026-01-01', 1, 0, 1, 1, sha256('x'), 'PASS', '');
 		INSERT INTO amends.audit_chunks VALUES (1, 0, 0, 'x');`,
+	10: `INSERT INTO amends.namespaces (partitions, storage_format, quantity_scale, namespace, source_topic, source_incarnation, digest, config)
+		VALUES (2, 1, 3, 'rebuilt', 'source', 'kafka:00112233445566778899aabbccddeeff', sha256('{}'), '{}');
+		INSERT INTO amends.rebuilds (namespace_id, origin_id, topic, incarnation, phase)
+		SELECT n.namespace_id, o.namespace_id, 'rebuilt-output', 'kafka:aa112233445566778899aabbccddeeff', 'refold'
+		FROM amends.namespaces AS n, amends.namespaces AS o WHERE n.namespace = 'rebuilt' AND o.namespace = 'old';`,
 }
 
 // dump returns every row of every table as of the columns that existed in the given layout.
