@@ -66,9 +66,15 @@ unit: ## tests that need no service, with a tenth of the random histories: under
 	$(call run-tests,unit,-short $(UNIT))
 
 .PHONY: race
-race: ## every test under the race detector, with smaller numbers: a tenth of the histories, the rest as with -short
+race: race-unit race-services ## every test under the race detector, with smaller numbers: a tenth of the histories, the rest as with -short
+
+.PHONY: race-unit
+race-unit: # those that need no service
 	$(call run-tests,race-unit,-race $(UNIT))
-	$(call run-tests,race,-race -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(UNIT))))
+
+.PHONY: race-services
+race-services: # the rest
+	$(call run-tests,race-services,-race -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(UNIT))))
 
 .PHONY: smoke
 smoke: build ## the demo's story to its end, on a stack of its own

@@ -63,9 +63,14 @@ func (c *campaign) run(ctx context.Context, mutants []*mutant) ([]result, error)
 		m := mutants[i]
 		if why, failed := red[m.test]; failed {
 			results[i] = result{mutant: m, verdict: redBefore, words: why}
-		} else if results[i], err = c.one(ctx, t, m); err != nil {
+			c.tell(&results[i])
+			return nil
+		}
+		r, err := c.one(ctx, t, m)
+		if err != nil {
 			return err
 		}
+		results[i] = r
 		c.tell(&results[i])
 		return nil
 	})
