@@ -59,6 +59,10 @@ func classify(err error) int {
 	if errors.As(err, &status) {
 		return status.report.Status.ExitCode()
 	}
+	var verdict *usage.Verdict
+	if errors.As(err, &verdict) {
+		return verdict.Code
+	}
 	for _, c := range classes {
 		if c.matches != nil && c.matches(err) {
 			return c.code
