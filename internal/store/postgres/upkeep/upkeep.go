@@ -18,4 +18,6 @@ type Upkeep struct {
 }
 
 // New returns the upkeep of the namespace of that id.
-func New(pool *session.Pool, namespace int32) *Upkeep { return &Upkeep{pool: pool, namespace: namespace} }
+func New(pool *session.Pool, namespace int32) *Upkeep {
+	return &Upkeep{pool: pool, namespace: namespace}
+}
