@@ -14,6 +14,7 @@ import (
 	"amends/internal/cli/target"
 	"amends/internal/inspect"
 	"amends/internal/manifest"
+	"amends/internal/progress"
 	"amends/internal/provision"
 	"amends/internal/usage"
 	"amends/internal/wire"
@@ -147,8 +148,14 @@ func (a *app) load(ctx context.Context, t *target.Target, file string, format pr
 	if err := provision.CheckBinding(opening, s.Namespace, t.Manifest); err != nil {
 		return err
 	}
-	l := a.loader(t, s, file, format, func(c []provision.Coordinates) error { return emit(a.Stdout, c, asJSON) })
+	stages := progress.On(a.Stderr, a.Getenv).Stages(map[string]string{"check": "bytes", "publish": "records"})
+	l := a.loader(t, s, file, format, func(c []provision.Coordinates) error {
+		stages.Hide() // both may be the same terminal
+		return emit(a.Stdout, c, asJSON)
+	})
+	l.Progress = stages.Report
 	n, err := l.Run(ctx)
+	stages.Done()
 	for _, p := range problems(err) {
 		fmt.Fprintln(a.Stderr, p)
 	}

@@ -210,3 +210,25 @@ func TestSpans(t *testing.T) {
 		}
 	}
 }
+
+func TestStagesFollowEachOther(t *testing.T) {
+	s := newStage(0, false)
+	w := s.Stages(map[string]string{"check": "bytes", "publish": "records"})
+	w.Hide()
+	w.Report("check", 0, 4000)
+	for _, step := range []struct {
+		stage       string
+		done, total int64
+	}{{"check", 1000, 4000}, {"publish", 0, 20}, {"publish", 10, 20}} {
+		s.at = s.at.Add(10 * time.Second)
+		w.Report(step.stage, step.done, step.total)
+	}
+	w.Done()
+	want := "check: 1.0 kB of 4.0 kB, 25%, 100 bytes/s, 30s left\n" +
+		"check: 1.0 kB of 4.0 kB in 20s, 50 bytes/s\n" + // that stage ended when the next began
+		"publish: 10 of 20 records, 50%, 1.0/s, 10s left\n" +
+		"publish: 10 of 20 records in 10s, 1.0/s\n"
+	if got := s.take(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

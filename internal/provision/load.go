@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ var ErrChanged = errors.New("the source file changed while it was loaded")
 
 // RefusedFile is a source file with bad lines; nothing of it was published (exit 2).
 type RefusedFile struct {
+	Codes    map[string]int64 // problems by code, "" where the format itself is broken
 	Path     string
 	Problems []Problem // the first few
 	Count    int64     // of bad lines
@@ -77,16 +79,54 @@ type Load struct {
 	Guard    func(ctx context.Context) (Guard, error)
 	Publish  func() (Publisher, error)
 	Emit     func([]Coordinates) error // called with the records of each page, in file order
-	Path     string
-	Format   Format
+	Options
+	Path   string
+	Format Format
+}
+
+// Options are what a load can do without.
+type Options struct {
+	// Rows opens a file of another format, twice; Path then only names it and Format is not looked at.
+	Rows func() (*Rows, error)
+	// Validated is called when the whole file was found good, with the number of its records. What it returns is a line:
+	// records up to it are not published. Its error ends the load before anything is published.
+	Validated func(records int64) (after int64, err error)
+	// Acknowledged is called after each page with the last line up to which every line is acknowledged.
+	Acknowledged func(line int64) error
+	// Progress is called after each page: stage "check" counts bytes, stage "publish" records.
+	Progress func(stage string, done, total int64)
+	// Problems is how many bad lines a refusal shows, 10 if it is 0.
+	Problems int
+}
+
+// plan is what the first pass found: the checksum of each page, and what there is to publish.
+type plan struct {
+	pages   []sum
+	records int64
+	after   int64 // lines up to it are published already
+}
+
+// Check validates all of the file and returns the number of its records. Nothing is published.
+func (l *Load) Check(ctx context.Context) (records int64, err error) {
+	p, err := l.validate(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return p.records, nil
 }
 
 // Run validates all of the file, takes the guard, checks the source's identity and publishes page by page, in file order
-// within each partition. The guard is held until the publisher is closed.
+// within each partition. The guard is held until the publisher is closed. It returns how many records are acknowledged,
+// those of pages before a failure included.
 func (l *Load) Run(ctx context.Context) (records int64, err error) {
 	plan, err := l.validate(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if l.Validated != nil {
+		if plan.after, err = l.Validated(plan.records); err != nil {
+			return 0, err
+		}
 	}
 	guard, err := l.Guard(ctx)
 	if err != nil {
@@ -105,23 +145,27 @@ func (l *Load) Run(ctx context.Context) (records int64, err error) {
 		return 0, fmt.Errorf("open producer: %w", err)
 	}
 	defer publisher.Close()
-	acknowledged, err := l.publish(ctx, plan, guard, publisher)
-	if err != nil {
-		return acknowledged, &LoadError{Path: l.Path, Acknowledged: acknowledged, Err: err}
+	s := second{Load: l, guard: guard, to: publisher, plan: plan, line: plan.after}
+	if err := s.publish(ctx); err != nil {
+		return s.records, &LoadError{Path: l.Path, Acknowledged: s.line, Err: err}
 	}
-	return acknowledged, nil
+	return s.records, nil
 }
 
 // validate reads the whole file and returns the checksum of each page.
-func (l *Load) validate(ctx context.Context) ([]sum, error) {
-	f, err := l.open()
+func (l *Load) validate(ctx context.Context) (*plan, error) {
+	pages, err := l.pages()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	var plan []sum
-	refused := &RefusedFile{Path: l.Path}
-	for pages := l.pager(f); ; {
+	defer pages.close()
+	var out plan
+	refused := &RefusedFile{Path: l.Path, Codes: map[string]int64{}}
+	show := l.Problems
+	if show == 0 {
+		show = maxProblems
+	}
+	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -132,14 +176,47 @@ func (l *Load) validate(ctx context.Context) ([]sum, error) {
 		if err != nil {
 			return nil, err
 		}
-		plan = append(plan, p.sum)
+		out.pages, out.records = append(out.pages, p.sum), out.records+int64(len(p.records))
+		for _, problem := range p.problems {
+			refused.Codes[problem.Code]++
+		}
 		refused.Count += int64(len(p.problems))
-		refused.Problems = append(refused.Problems, p.problems[:min(len(p.problems), maxProblems-len(refused.Problems))]...)
+		refused.Problems = append(refused.Problems, p.problems[:min(len(p.problems), show-len(refused.Problems))]...)
+		l.progress("check", p.read, pages.size)
 	}
 	if refused.Count > 0 {
 		return nil, refused
 	}
-	return plan, nil
+	return &out, nil
+}
+
+func (l *Load) progress(stage string, done, total int64) {
+	if l.Progress != nil {
+		l.Progress(stage, done, total)
+	}
+}
+
+// pages is one pass over a file.
+type pages struct {
+	next  func() (page, error) // io.EOF after the last
+	close func()
+	size  int64 // of the file in bytes
+}
+
+func (l *Load) pages() (*pages, error) {
+	if l.Rows != nil {
+		return l.foreign()
+	}
+	f, err := l.open()
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, &FileError{Err: err}
+	}
+	return &pages{next: newPager(f, l.Format.parser(l.Manifest.Config)).next, close: func() { _ = f.Close() }, size: info.Size()}, nil
 }
 
 func (l *Load) open() (*os.File, error) {
@@ -166,46 +243,68 @@ func (e *FileError) Error() string { return fmt.Sprintf("open source file: %v", 
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-func (l *Load) pager(in io.Reader) *pager { return newPager(in, l.Format.parser(l.Manifest.Config)) }
+// second is the second pass. Line is the last line up to which all lines are acknowledged, records how many are.
+type second struct {
+	*Load
+	guard   Guard
+	to      Publisher
+	plan    *plan
+	looked  time.Time // at the source topic
+	line    int64
+	records int64
+}
 
-// publish is the second pass. It returns the last line up to which all lines are acknowledged.
-func (l *Load) publish(ctx context.Context, plan []sum, guard Guard, to Publisher) (int64, error) {
-	f, err := l.open()
+func (s *second) publish(ctx context.Context) error {
+	pages, err := s.pages()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer f.Close()
-	var done int64
-	looked := time.Now()
-	pages := l.pager(f)
-	for _, want := range plan {
+	defer pages.close()
+	s.looked = time.Now()
+	passed := int64(0)
+	for _, want := range s.plan.pages {
 		p, err := pages.next()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return done, err
+			return err
 		}
 		if err != nil || p.sum != want {
-			return done, fmt.Errorf("%w, at line %d or after it", ErrChanged, p.first)
+			return fmt.Errorf("%w, at line %d or after it", ErrChanged, p.first)
 		}
-		if err := guard.Check(ctx); err != nil {
-			return done, fmt.Errorf("check the loader's guard: %w", err)
+		passed += int64(len(p.records))
+		p.records = slices.DeleteFunc(p.records, func(r record) bool { return r.line <= s.plan.after })
+		if err := s.check(ctx); err != nil {
+			return err
 		}
-		if time.Since(looked) >= identityEvery {
-			if _, err := CheckSource(ctx, l.Topics, l.Manifest); err != nil {
-				return done, err
-			}
-			looked = time.Now()
+		last, err := s.publishPage(ctx, p)
+		s.line = max(s.line, last)
+		if s.Acknowledged != nil {
+			err = errors.Join(err, s.Acknowledged(s.line))
 		}
-		last, err := l.publishPage(ctx, p, to)
 		if err != nil {
-			return max(done, last), err
+			return err
 		}
-		done = last
+		s.progress("publish", passed, s.plan.records)
 	}
 	if _, err := pages.next(); !errors.Is(err, io.EOF) {
-		return done, fmt.Errorf("%w: it grew past line %d", ErrChanged, done)
+		return fmt.Errorf("%w: it grew past line %d", ErrChanged, s.line)
 	}
-	_, err = CheckSource(ctx, l.Topics, l.Manifest)
-	return done, err
+	_, err = CheckSource(ctx, s.Topics, s.Manifest)
+	return err
+}
+
+// check looks at the guard and, now and then, at the source topic.
+func (s *second) check(ctx context.Context) error {
+	if err := s.guard.Check(ctx); err != nil {
+		return fmt.Errorf("check the loader's guard: %w", err)
+	}
+	if time.Since(s.looked) < identityEvery {
+		return nil
+	}
+	if _, err := CheckSource(ctx, s.Topics, s.Manifest); err != nil {
+		return err
+	}
+	s.looked = time.Now()
+	return nil
 }
 
 // maxProduces bounds the partitions that one page publishes to at the same time.
@@ -213,7 +312,7 @@ const maxProduces = 16
 
 // publishPage publishes one page, each partition in file order, and emits what was acknowledged in file order. It
 // returns the last line up to which the page is acknowledged, 0 when its first line is not.
-func (l *Load) publishPage(ctx context.Context, p page, to Publisher) (int64, error) {
+func (s *second) publishPage(ctx context.Context, p page) (int64, error) {
 	byPartition := map[ledger.Partition][]int{}
 	for i := range p.records {
 		byPartition[p.records[i].partition] = append(byPartition[p.records[i].partition], i)
@@ -230,7 +329,7 @@ func (l *Load) publishPage(ctx context.Context, p page, to Publisher) (int64, er
 			for n, i := range indexes {
 				messages[n] = p.records[i].message
 			}
-			got, err := to.Produce(ctx, partition, messages)
+			got, err := s.to.Produce(ctx, partition, messages)
 			for n := range got {
 				offsets[indexes[n]] = got[n]
 			}
@@ -239,8 +338,15 @@ func (l *Load) publishPage(ctx context.Context, p page, to Publisher) (int64, er
 	}
 	err := g.Wait()
 	acknowledged, last, whole := make([]Coordinates, 0, len(p.records)), int64(0), true
+	before := int64(0) // the last line before the one at hand
 	for i, r := range p.records {
+		if i > 0 && p.records[i-1].line != r.line {
+			before = p.records[i-1].line
+		}
 		if offsets[i] < 0 {
+			if whole && last == r.line { // another record of this line is there
+				last = before
+			}
 			whole = false
 			continue
 		}
@@ -249,5 +355,6 @@ func (l *Load) publishPage(ctx context.Context, p page, to Publisher) (int64, er
 		}
 		acknowledged = append(acknowledged, Coordinates{TxnID: r.txnID, Revision: r.revision, Offset: offsets[i], Line: r.line, Partition: r.partition})
 	}
-	return last, errors.Join(err, l.Emit(acknowledged))
+	s.records += int64(len(acknowledged))
+	return last, errors.Join(err, s.Emit(acknowledged))
 }

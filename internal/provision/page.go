@@ -28,7 +28,7 @@ type record struct {
 	partition ledger.Partition
 }
 
-// Problem is a bad line of a source file. Line counts from 1, Column in bytes from 1.
+// Problem is a bad line of a source file. Line counts from 1, Column in bytes from 1, 0 where the whole line is meant.
 type Problem struct {
 	Code   string // a code of S3, "" where the format itself is broken
 	Reason string
@@ -38,10 +38,14 @@ type Problem struct {
 
 // String names the place, the code and the reason.
 func (p Problem) String() string {
-	if p.Code == "" {
-		return fmt.Sprintf("line %d column %d: %s", p.Line, p.Column, p.Reason)
+	place := fmt.Sprintf("line %d", p.Line)
+	if p.Column > 0 {
+		place += fmt.Sprintf(" column %d", p.Column)
 	}
-	return fmt.Sprintf("line %d column %d: %s: %s", p.Line, p.Column, p.Code, p.Reason)
+	if p.Code == "" {
+		return place + ": " + p.Reason
+	}
+	return place + ": " + p.Code + ": " + p.Reason
 }
 
 // parser turns one line, without its end, into a record. The record may keep no part of the line.
@@ -60,6 +64,7 @@ type page struct {
 	sum      sum
 	first    int64 // number of the first line
 	lines    int64
+	read     int64 // bytes of the file up to the page's end
 }
 
 // pager cuts a source file into pages. The cut depends on the bytes alone, so that two passes cut alike.
@@ -68,6 +73,7 @@ type pager struct {
 	parser parser
 	buf    []byte
 	line   int64 // lines read
+	read   int64 // bytes read
 }
 
 func newPager(in io.Reader, p parser) *pager {
@@ -88,6 +94,7 @@ func (g *pager) next() (page, error) {
 		}
 		g.line++
 		out.lines++
+		g.read += int64(length) + 1
 		bytes += length
 		r, problem := g.parseLine(line, length)
 		if problem != nil {
@@ -102,6 +109,7 @@ func (g *pager) next() (page, error) {
 		return out, io.EOF
 	}
 	copy(out.sum[:], h.Sum(nil))
+	out.read = g.read
 	return out, nil
 }
 
