@@ -198,17 +198,12 @@ func (r *stateReader) claim(origin ledger.Day) (c claim, at ledger.Offset) {
 	return c, at
 }
 
-// Named returns the stock key that a raw broker key spells, and false where no valid record had it. The next record of
-// that spelling can change no other key (S3).
+// Named returns the stock key that a raw broker key spells, and false where it spells none. A record with that broker key
+// can change no other key's state (S3).
 func (o *Oracle) Named(rawKey []byte) (ledger.StockKey, bool) {
 	if k, ok := o.spelled[string(rawKey)]; ok {
 		return k.name, true
 	}
 	item, location, ok := decodeKey(rawKey)
-	if !ok {
-		return ledger.StockKey{}, false
-	}
-	name := ledger.StockKey{Item: string(item), Location: string(location)}
-	_, ok = o.keys[name]
-	return name, ok
+	return ledger.StockKey{Item: string(item), Location: string(location)}, ok
 }

@@ -39,6 +39,9 @@ func (r *run) compare(budget context.Context) error {
 			}
 			if time.Since(behind) > patience && r.reached(cuts) {
 				behind = time.Time{}
+				if r.waited = true; r.changes {
+					break // an audit leaves such a partition at the cut that it has verified
+				}
 				r.startOver(cuts)
 				if err := r.readToCuts(budget, cuts); err != nil {
 					return err
@@ -61,18 +64,59 @@ func (r *run) compare(budget context.Context) error {
 // restart forgets what a comparison that is done again had found.
 func (r *run) restart() {
 	x := r.report
-	x.Boundary, x.Blocked, x.First = nil, nil, nil
-	x.Differences, x.Outputs, x.Messages = 0, 0, 0
+	x.Boundary, x.Blocked, x.First, x.Reasons, x.byPartition = nil, nil, nil, nil, nil
+	x.Differences, x.Outputs, x.Messages, x.Keys = 0, 0, 0, 0
 }
 
 func (r *run) compareSnapshot(budget context.Context, s store.Snapshot, states []store.PartitionState) error {
-	if stopped(states) {
-		return errStopped
+	if err := r.comparable(states); err != nil {
+		return err
 	}
+	if err := r.readToCuts(budget, states); err != nil {
+		return err
+	}
+	for p := range states {
+		p, one := ledger.Partition(p), r.comparePartition
+		r.boundary(p, states[p])
+		if r.skipped[p] != "" {
+			continue
+		}
+		if r.changes && r.prefix.parts[p].since != nil {
+			one = r.compareChanged
+		}
+		if err := one(budget, s, p, states[p]); err != nil {
+			return err
+		}
+	}
+	if r.Deep && !r.changes {
+		if err := r.deep(budget, s, states); err != nil {
+			return err
+		}
+	}
+	r.compared = states
+	r.report.conclude()
+	return nil
+}
+
+// comparable reports whether the cuts of a snapshot can be compared at: errStopped, errBehind or errTail where not. An audit
+// leaves out what cannot and goes on with the other partitions.
+func (r *run) comparable(states []store.PartitionState) error {
+	r.skipped = make([]Code, len(states))
 	var tail ledger.Frontier
 	for p := range states {
 		more := cutOf(states[p]) - r.prefix.parts[p].at
-		if more < 0 && states[p].View != nil {
+		switch {
+		case states[p].View == nil:
+		case states[p].View.Stopped && !r.audit:
+			return errStopped
+		case states[p].View.Stopped:
+			r.skipped[p] = PartitionStopped
+			r.stoppedReason(ledger.Partition(p), states[p])
+			continue
+		case more < 0 && r.changes && r.waited:
+			r.skipped[p] = ViewBehind
+			continue
+		case more < 0, r.Deep && !r.waited && ahead(states[p]):
 			return errBehind
 		}
 		tail += max(more, 0)
@@ -83,21 +127,6 @@ func (r *run) compareSnapshot(budget context.Context, s store.Snapshot, states [
 	if tail > maxTail {
 		return errTail
 	}
-	if err := r.readToCuts(budget, states); err != nil {
-		return err
-	}
-	for p := range states {
-		r.boundary(ledger.Partition(p), states[p])
-		if err := r.comparePartition(budget, s, ledger.Partition(p), states[p]); err != nil {
-			return err
-		}
-	}
-	if r.Deep {
-		if err := r.deep(budget, s, states); err != nil {
-			return err
-		}
-	}
-	r.report.conclude()
 	return nil
 }
 
@@ -174,10 +203,17 @@ func (c *comparison) flush() {
 
 // compareKey compares one key: what is expected and the rows, both ordered by day and kind with the status last.
 func (c *comparison) compareKey(e oracle.Expectation, rows []store.ViewRow) {
-	if e.Status.Blocked {
-		c.report.Blocked = append(c.report.Blocked, BlockedKey{Key: e.Key, Status: e.Status})
+	if e.Known {
+		c.report.Keys++
 	}
-	wanted := outputs(e)
+	if e.Status.Blocked {
+		c.report.Blocked = append(c.report.Blocked, BlockedKey{Key: e.Key, Status: e.Status, Partition: c.p})
+	}
+	c.compareOutputs(e, outputs(e), rows)
+}
+
+// compareOutputs compares what is wanted of one key and the rows, both in order.
+func (c *comparison) compareOutputs(e oracle.Expectation, wanted []output, rows []store.ViewRow) {
 	for len(wanted) > 0 || len(rows) > 0 {
 		var w *output
 		var row *store.ViewRow

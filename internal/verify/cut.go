@@ -94,7 +94,7 @@ func (r *run) reach(budget context.Context) error {
 		if err != nil {
 			return err
 		}
-		if stopped(states) {
+		if stopped(states) && !r.audit {
 			return errStopped
 		}
 		if r.reached(states) {
@@ -110,11 +110,18 @@ func (r *run) reach(budget context.Context) error {
 // for where a position row is missing.
 func (r *run) reached(states []store.PartitionState) bool {
 	for p, mark := range r.marks {
-		if cutOf(states[p]) < mark && states[p].View != nil {
+		if states[p].View != nil && (cutOf(states[p]) < mark || r.Deep && ahead(states[p]) && states[p].Owned.Frontier < mark) {
 			return false
 		}
 	}
 	return true
+}
+
+// ahead reports whether the view has applied outputs that the journal does not hold. A promoted standby that lost a committed
+// tail leaves the topic, and so the view, ahead of the worker until it has decided them again (I7): nothing can be compared
+// with outputs that are not decided yet.
+func ahead(s store.PartitionState) bool {
+	return s.View != nil && s.View.Sequence > s.Owned.Sequence
 }
 
 // readToMarks reads every partition up to its mark, waiting for open transactions below it to end. Everything that can
@@ -172,8 +179,6 @@ func (r *run) readToCuts(ctx context.Context, states []store.PartitionState) err
 // incomplete says which stage of which partition has not reached the boundary, and lists the conflicts known so far.
 func (r *run) incomplete(ctx context.Context) error {
 	r.report.Status = Incomplete
-	r.report.Differences, r.report.First, r.report.Outputs = 0, nil, 0
-	r.report.Blocked, r.report.Boundary = nil, nil
 	states, err := r.look(ctx)
 	if err != nil {
 		return err
@@ -197,7 +202,7 @@ func (r *run) incomplete(ctx context.Context) error {
 	for p := range r.prefix.parts {
 		for e := range r.prefix.parts[p].oracle.All() {
 			if e.Status.Blocked {
-				r.report.Blocked = append(r.report.Blocked, BlockedKey{Key: e.Key, Status: e.Status})
+				r.report.Blocked = append(r.report.Blocked, BlockedKey{Key: e.Key, Status: e.Status, Partition: ledger.Partition(p)})
 			}
 		}
 	}
@@ -213,10 +218,20 @@ func (r *run) boundary(p ledger.Partition, s store.PartitionState) {
 	r.report.Boundary = append(r.report.Boundary, b)
 }
 
+func (r *run) stoppedReason(p ledger.Partition, s store.PartitionState) {
+	r.report.because(PartitionStopped, p, int64(s.View.Output), int64(s.View.Sequence), "the view stopped at a protocol violation; view show prints it")
+}
+
+// undecided names a partition whose view is ahead of the worker: the outputs past the journal's last could not be compared.
+func (r *run) undecided(p ledger.Partition, s store.PartitionState) {
+	r.report.because(SourceNotProcessed, p, int64(s.Owned.Frontier), int64(s.Owned.Sequence),
+		fmt.Sprintf("the output topic and the view hold sequences up to %d, which the worker has not decided (again) yet", s.View.Sequence-1))
+}
+
 // missing names the first missing coordinate of each stage of one partition.
 func (r *run) missing(p ledger.Partition, s store.PartitionState, stable ledger.Frontier) {
 	if s.View != nil && s.View.Stopped {
-		r.report.because(PartitionStopped, p, int64(s.View.Output), int64(s.View.Sequence), "the view stopped at a protocol violation; view show prints it")
+		r.stoppedReason(p, s)
 	}
 	target := cutOf(s)
 	if !r.Live {
@@ -231,7 +246,9 @@ func (r *run) missing(p ledger.Partition, s store.PartitionState, stable ledger.
 	if r.Live {
 		return
 	}
-	if s.Owned.Frontier < target {
+	if ahead(s) {
+		r.undecided(p, s)
+	} else if s.Owned.Frontier < target {
 		r.report.because(SourceNotProcessed, p, int64(s.Owned.Frontier), -1, fmt.Sprintf("the worker has not processed the source up to %d", target))
 	}
 	if s.Relay == nil || s.Relay.Sequence < s.Owned.Sequence {

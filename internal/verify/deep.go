@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"amends/internal/ledger"
+	"amends/internal/manifest"
 	"amends/internal/oracle"
 	"amends/internal/store"
 	"amends/internal/wire"
@@ -29,6 +30,12 @@ func (r *run) deep(ctx context.Context, s store.Snapshot, states []store.Partiti
 	defer output.Close()
 	for p := range states {
 		p := ledger.Partition(p)
+		if r.skipped[p] != "" {
+			continue
+		}
+		if ahead(states[p]) {
+			r.undecided(p, states[p])
+		}
 		digests, err := r.deepJournal(ctx, s, source, p, &states[p])
 		if err != nil {
 			return err
@@ -43,11 +50,10 @@ func (r *run) deep(ctx context.Context, s store.Snapshot, states []store.Partiti
 // journalCheck walks the journal beside the source.
 type journalCheck struct {
 	*run
+	digester
 	oracle  *oracle.Oracle
 	next    func() (ledger.SourceRecord, bool)
-	encoder *wire.Encoder
-	digests []int64 // of the envelope of each sequence
-	buf     []byte
+	digests []int64     // of the envelope of each sequence
 	work    ledger.Work // recounted: records and rejected ones
 	p       ledger.Partition
 }
@@ -60,7 +66,7 @@ func (r *run) deepJournal(ctx context.Context, s store.Snapshot, source Reader, 
 	var readErr error
 	next, stop := iter.Pull(records(ctx, source, p, owned.Frontier, &readErr))
 	defer stop()
-	c := &journalCheck{run: r, p: p, next: next, oracle: oracle.New(r.prefix.config), encoder: wire.NewEncoder(r.Manifest.Config, p)}
+	c := &journalCheck{run: r, p: p, next: next, oracle: oracle.New(r.prefix.config), digester: r.digester(p)}
 	err := s.Journal(ctx, p, func(d *ledger.Decision) error {
 		c.decision(d)
 		return readErr
@@ -135,16 +141,34 @@ func (c *journalCheck) decision(d *ledger.Decision) {
 		c.differ(d.Offset, fmt.Sprintf("its first sequence is %d, the outputs before it end at %d", d.Sequence, len(c.digests)))
 	}
 	for i := range d.Changes {
-		if ch := d.Changes[i]; ch.Kind == ledger.Alert && ch.Present {
-			if t, _ := c.Manifest.Config.Terms(d.Assertion.Key); t.Threshold == nil {
-				c.differ(d.Offset, "it holds an alert of a key without threshold")
-				c.digests = append(c.digests, 0)
-				continue
-			}
+		digest, ok := c.encode(d, i)
+		if !ok {
+			c.differ(d.Offset, "it holds an alert of a key without threshold")
 		}
-		c.buf = c.encoder.Append(c.buf[:0], d, i)
-		c.digests = append(c.digests, wire.EnvelopeDigest(c.buf))
+		c.digests = append(c.digests, digest)
 	}
+}
+
+// digester gives the digests of the envelopes of one partition's decisions.
+type digester struct {
+	config  *manifest.Config
+	encoder *wire.Encoder
+	buf     []byte
+}
+
+func (r *run) digester(p ledger.Partition) digester {
+	return digester{config: r.Manifest.Config, encoder: wire.NewEncoder(r.Manifest.Config, p)}
+}
+
+// encode returns the digest of the i-th envelope of d, and false for an alert that has no envelope.
+func (g *digester) encode(d *ledger.Decision, i int) (int64, bool) {
+	if c := &d.Changes[i]; c.Kind == ledger.Alert && c.Present {
+		if t, _ := g.config.Terms(d.Assertion.Key); t.Threshold == nil {
+			return 0, false
+		}
+	}
+	g.buf = g.encoder.Append(g.buf[:0], d, i)
+	return wire.EnvelopeDigest(g.buf), true
 }
 
 // journalFault says how a journal row is not what its source record says, "" when it is.

@@ -16,17 +16,16 @@ type prefix struct {
 	parts  []part
 }
 
+// part is the recomputation of one partition: what the source below at says.
 type part struct {
 	oracle *oracle.Oracle
+	since  *changes // of an audit; nil where everything is compared
 	at     ledger.Frontier
 }
 
 func newPrefix(cfg *manifest.Config, reader Reader) *prefix {
 	x := &prefix{reader: reader, config: oracleConfig(cfg), parts: make([]part, cfg.Partitions)}
-	for p := range x.parts {
-		x.reset(ledger.Partition(p))
-	}
-	return x
+	return x.anew()
 }
 
 // oracleConfig gives the oracle what it needs of a configuration.
@@ -44,6 +43,15 @@ func oracleConfig(cfg *manifest.Config) oracle.Config {
 // reset forgets partition p: an oracle takes nothing back.
 func (x *prefix) reset(p ledger.Partition) { x.parts[p] = part{oracle: oracle.New(x.config)} }
 
+// anew is a prefix of which nothing is read.
+func (x *prefix) anew() *prefix {
+	n := &prefix{reader: x.reader, config: x.config, parts: make([]part, len(x.parts))}
+	for p := range n.parts {
+		n.reset(ledger.Partition(p))
+	}
+	return n
+}
+
 // extend reads partition p up to end, which read-committed readers can see; nothing if it is past end.
 func (x *prefix) extend(ctx context.Context, p ledger.Partition, end ledger.Frontier) error {
 	part := &x.parts[p]
@@ -51,6 +59,7 @@ func (x *prefix) extend(ctx context.Context, p ledger.Partition, end ledger.Fron
 		return nil
 	}
 	at, err := x.reader.ReadTo(ctx, p, part.at, end, func(r ledger.SourceRecord) error {
+		part.since.note(part.oracle, &r)
 		part.oracle.Add(p, r.Offset, r.Key, r.Value)
 		part.at = ledger.Frontier(r.Offset) + 1
 		return nil

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"amends/internal/ledger"
@@ -74,8 +76,9 @@ type Boundary struct {
 
 // BlockedKey is a key that the oracle finds BLOCKED, with its status payload.
 type BlockedKey struct {
-	Key    ledger.StockKey
-	Status ledger.Status
+	Key       ledger.StockKey
+	Status    ledger.Status
+	Partition ledger.Partition
 }
 
 // What says how an output differs. The names are stable.
@@ -125,6 +128,17 @@ type Difference struct {
 	Partition ledger.Partition
 }
 
+// describe says in one line what differs.
+func (d *Difference) describe() string {
+	at := ""
+	if d.ID.Kind != 0 {
+		at = name(d.ID) + ": "
+	} else if d.Offset >= 0 {
+		at = fmt.Sprintf("offset %d: ", d.Offset)
+	}
+	return fmt.Sprintf("%s %s%s", d.What, at, d.Detail)
+}
+
 // Report is the outcome of one verification.
 type Report struct {
 	First         *Difference
@@ -139,13 +153,35 @@ type Report struct {
 	Outputs       int64 // view rows compared
 	Messages      int64 // output versions applied, the sum of next sequences
 	Differences   int64
+	Keys          int64 // keys compared
 	Elapsed       time.Duration
 	Deep          bool
+	Parts         []Part // of an audit's cycle, by partition
+	byPartition   map[ledger.Partition]*Part
+}
+
+// Part is what a cycle of an audit found of one partition. Cut is the verified one: that of this cycle if Verified, else
+// that of the last cycle that found everything equal.
+type Part struct {
+	Status      Status
+	Detail      string // what differs first, or why it was not compared
+	Cut         Cut
+	Differences int64
+	Partition   ledger.Partition
+	Verified    bool
 }
 
 // add counts a difference and keeps the first.
 func (r *Report) add(d Difference) {
 	r.Differences++
+	if r.byPartition == nil {
+		r.byPartition = map[ledger.Partition]*Part{}
+	}
+	if x := r.byPartition[d.Partition]; x != nil {
+		x.Differences++
+	} else {
+		r.byPartition[d.Partition] = &Part{Differences: 1, Detail: d.describe()}
+	}
 	if r.First == nil {
 		r.First = &d
 	}
@@ -155,9 +191,13 @@ func (r *Report) because(code Code, p ledger.Partition, offset, sequence int64, 
 	r.Reasons = append(r.Reasons, Reason{Code: code, Partition: p, Offset: offset, Sequence: sequence, Detail: detail})
 }
 
-// conclude sets the first status that applies at a complete boundary.
+// conclude sets the first status that applies once everything that can be compared was. A stopped partition, which only an
+// audit leaves out, outweighs what differs on the others; outputs that the worker has yet to decide do not.
 func (r *Report) conclude() {
+	stopped := slices.ContainsFunc(r.Reasons, func(x Reason) bool { return x.Code == PartitionStopped })
 	switch {
+	case stopped, len(r.Reasons) > 0 && r.Differences == 0:
+		r.Status = Incomplete
 	case r.Differences > 0:
 		r.Status = Drift
 	case len(r.Blocked) > 0:

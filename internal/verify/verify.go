@@ -64,9 +64,14 @@ type Job struct {
 // run is the state of one verification.
 type run struct {
 	*Job
-	report *Report
-	prefix *prefix
-	marks  []ledger.Frontier // quiesced: the high watermarks to reach
+	report   *Report
+	prefix   *prefix
+	marks    []ledger.Frontier      // quiesced: the high watermarks to reach
+	compared []store.PartitionState // of the snapshot that was compared; nil before
+	skipped  []Code                 // by partition, why it was not compared
+	audit    bool                   // a cycle of an audit: a stopped partition does not keep the others from being compared
+	changes  bool                   // and only what changed is compared
+	waited   bool                   // for a cut that moved back, in vain
 }
 
 // Run verifies and returns the report, or an error for an operational failure, which has no status.
@@ -201,6 +206,7 @@ func (r *run) compareInBudget(budget context.Context) (bool, error) {
 	}
 	switch {
 	case errors.Is(err, errStopped), err != nil && errors.Is(budget.Err(), context.DeadlineExceeded):
+		r.restart()
 		return false, nil
 	case err != nil:
 		return false, err
