@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/operate"
 	"amends/internal/cli/target"
 	"amends/internal/cli/watch"
 	"amends/internal/usage"
@@ -35,6 +36,7 @@ func table() []command {
 		{"output create", (*app).outputCreate},
 		{"view show", (*app).viewShow},
 		{"verify", (*app).verify},
+		{"status", func(a *app) *cobra.Command { return operate.Status(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},

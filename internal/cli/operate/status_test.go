@@ -1,0 +1,114 @@
+package operate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every code of status for real: 0, 3 by a relay that does not run, 4 by a conflict, 5 by a tampered row that verify found, 11 by
+// a record that no relay publishes. Each later one outweighs the earlier (design section 8, SC26 partly, C5).
+func TestSC26C5StatusCodes(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	stopSource, stopRest := x.run("source"), x.run("relay,view")
+	x.load(worked...)
+	a := x.eventually(0, "OK  lag 0; outbox 0; 0 blocked keys; quarantine 0; never verified", "status")
+	a.has(t, "PARTITION  FRONTIER  SOURCE END", "0          5         5           0    0       0", "up to date")
+	x.want(0, "", "verify")
+	a = x.want(0, "", "status")
+	if !strings.HasPrefix(a.first(), "OK  lag 0; outbox 0; 0 blocked keys; quarantine 0; verified PASS 0.") {
+		t.Error(a.first())
+	}
+	// The worker goes on, nothing is published: after a second the outbox is older than a second.
+	stopRest()
+	x.load(active("T-4", 1, "2026-01-04", "receipt", 1))
+	x.eventually(0, "OK  lag 0; outbox 1 output", "status -max-lag 1h")
+	time.Sleep(time.Second)
+	a = x.want(3, "status LATE: an output waits for the relay for ", "status -max-lag 1s")
+	a.has(t, "LATE  an output waits", "nobody", "behind")
+	one := x.want(3, "", "status -max-lag 1s -o json").object(t)
+	if o := one["outbox"].(map[string]any); one["state"] != "LATE" || one["code"] != 3.0 || o["outputs"] != 1.0 || o["oldest_seconds"].(float64) < 1 {
+		t.Errorf("%v", one)
+	}
+	// Nobody reads the source: its lag is records and the age of the first.
+	stopSource()
+	x.load(active("T-5", 1, "2026-01-05", "receipt", 1), active("T-6", 1, "2026-01-05", "receipt", 1))
+	lag := x.want(0, "", "status -max-lag 1h -o json").object(t)["lag"].(map[string]any)
+	if s, ok := lag["seconds"].(float64); lag["records"] != 2.0 || !ok || s < 0 || s > 30 {
+		t.Errorf("%v", lag)
+	}
+	// A conflict blocks the key; it is left alone (C5).
+	x.run("source,relay,view")
+	x.load(active("T-1", 2, "2026-01-01", "receipt", 71))
+	a = x.eventually(4, "BLOCKED  1 key blocked; lag 0", "status -max-lag 1ms")
+	a.has(t, "widget       berlin    ", "0/8 T-1 r2", "AMBIGUOUS T-1 r2")
+	x.load(active("T-1", 2, "2026-01-01", "receipt", 72), active("T-2", 1, "2026-01-02", "issue", 21))
+	x.eventually(4, "BLOCKED  1 key blocked; lag 0; outbox 0", "status -max-lag 1h")
+	blocked := x.eventuallyReasons(2)
+	since := blocked["since"].(map[string]any)
+	if record := since["record"].(map[string]any); record["partition"] != 0.0 || record["offset"] != 8.0 || record["txn_id"] != "T-1" || record["revision"] != 2.0 {
+		t.Errorf("it began with %v, want 0/8 T-1 r2", record)
+	}
+	if cause := blocked["cause"].(map[string]any); cause["offset"] != 10.0 || cause["txn_id"] != "T-2" {
+		t.Errorf("its reasons changed with %v, want 0/10 T-2 r1", cause)
+	}
+	if age, ok := since["age_seconds"].(float64); !ok || age < 0 || age > 60 {
+		t.Errorf("age %v", since)
+	}
+	if none := x.want(4, "", "status -blocked 0 -o json").object(t); none["blocked_keys"] != 1.0 || len(none["blocked"].([]any)) != 0 {
+		t.Errorf("%v", none)
+	}
+	// A tampered row that a verification found.
+	x.exec("UPDATE amends.view_rows SET close = 51 WHERE close = 50 AND kind = 1 AND day = '2026-01-02'")
+	x.want(5, "DRIFT", "verify -live")
+	x.want(5, "status DRIFT: the last verification found 1 difference", "status").has(t, "DRIFT  the last verification found 1 difference; ", "verified DRIFT")
+	// A record on the output topic that no relay writes.
+	x.publish(outputTopic, 1, "k", "no envelope")
+	a = x.eventually(11, "STOPPED  1 partition stopped; partition 1 at output offset 0: ", "status")
+	a.has(t, "stopped: partition 1 at output offset 0: ", "1          0         0           0    0       0")
+	if v := x.want(11, "status STOPPED", "status -o json").object(t)["partitions"].([]any)[1].(map[string]any)["stop"].(map[string]any); v["output_offset"] != 0.0 || v["reason"] == "" {
+		t.Errorf("%v", v)
+	}
+}
+
+// eventuallyReasons waits until the one blocked key has that many reasons.
+func (x *space) eventuallyReasons(n int) map[string]any {
+	x.t.Helper()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		blocked := x.call(x.t.Context(), "status -o json").object(x.t)["blocked"].([]any)[0].(map[string]any)
+		if len(blocked["reasons"].([]any)) == n {
+			return blocked
+		}
+		if time.Since(began) > 30*time.Second {
+			x.t.Fatalf("%v", blocked)
+		}
+	}
+}
+
+// The database is enough: without the broker the lag is unknown, and the answer says so.
+func TestStatusWithoutBroker(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.env["AMENDS_BROKERS"] = "127.0.0.1:1"
+	a := x.want(0, "", "status")
+	if !strings.HasPrefix(a.first(), "OK  lag unknown; outbox 0; ") || !strings.HasSuffix(a.first(), "the source topic could not be asked") {
+		t.Error(a.first())
+	}
+	a.has(t, "lag unknown: ", "127.0.0.1:1")
+	v := x.want(0, "", "status -o json").object(t)
+	if lag := v["lag"].(map[string]any); lag["records"] != nil || lag["seconds"] != nil || v["source_error"] == "" {
+		t.Errorf("%v", v)
+	}
+}
+
+// An empty database is refused with 13 and stays empty; wrong usage is 2; a database that is away is 1 (design section 8).
+func TestReadCommandsRefuse(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	for _, line := range []string{"status -max-lag -1s", "status -blocked 1001", "status -o yaml", "status extra"} {
+		x.want(2, "", line)
+	}
+	x.env["AMENDS_MANIFEST"] = x.path("none.json")
+	x.want(2, "no such file", "status")
+}

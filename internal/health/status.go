@@ -1,0 +1,108 @@
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is the first word of status.
+type State string
+
+// The states, by their precedence (design section 8).
+const (
+	Stopped State = "STOPPED" // a partition stopped by a protocol violation
+	Drift   State = "DRIFT"   // the last verification found one
+	Held    State = "BLOCKED" // some key is blocked
+	Late    State = "LATE"    // work waits for longer than it may
+	OK      State = "OK"
+)
+
+// Codes of status.
+const (
+	codeStopped = 11
+	codeDrift   = 5
+	codeBlocked = 4
+	codeLate    = 3
+)
+
+// DefaultMaxLag is how long work may wait before status says LATE.
+const DefaultMaxLag = 10 * time.Second
+
+// Status is the verdict on a namespace's progress.
+type Status struct {
+	Schema int    `json:"schema"`
+	State  State  `json:"state"`
+	Code   int    `json:"code"`
+	Why    string `json:"why"` // "" when OK
+	Progress
+}
+
+// Judge gives the verdict: the first that applies. An old or missing verification changes nothing.
+func Judge(p *Progress, maxLag time.Duration) *Status {
+	s := &Status{Schema: 1, State: OK, Progress: *p}
+	for i := range s.Partitions {
+		s.Partitions[i].Measurements = nil
+	}
+	stopped := 0
+	var first *Partition
+	for i := range p.Partitions {
+		if p.Partitions[i].Stop != nil {
+			stopped++
+			if first == nil {
+				first = &p.Partitions[i]
+			}
+		}
+	}
+	switch seconds, what := oldest(p); {
+	case stopped > 0:
+		s.State, s.Code = Stopped, codeStopped
+		s.Why = fmt.Sprintf("%s stopped; partition %d at output offset %d: %s", plural(stopped, "partition"), first.Partition, first.Stop.Offset, first.Stop.Reason)
+	case p.Verification != nil && p.Verification.Status == "DRIFT":
+		s.State, s.Code = Drift, codeDrift
+		s.Why = "the last verification found " + plural(int(p.Verification.Differences), "difference")
+	case p.BlockedKeys > 0:
+		s.State, s.Code = Held, codeBlocked
+		s.Why = plural(int(p.BlockedKeys), "key") + " blocked"
+	case seconds > maxLag.Seconds():
+		s.State, s.Code = Late, codeLate
+		s.Why = fmt.Sprintf("%s for %s, longer than %v", what, Age(seconds), maxLag)
+	}
+	return s
+}
+
+// oldest returns what has waited for longest, and for how long.
+func oldest(p *Progress) (seconds float64, what string) {
+	if p.Lag.Seconds != nil {
+		seconds, what = *p.Lag.Seconds, "a source record waits for a worker"
+	}
+	if p.Outbox.Seconds > seconds {
+		seconds, what = p.Outbox.Seconds, "an output waits for the relay"
+	}
+	if p.View.Seconds > seconds {
+		seconds, what = p.View.Seconds, "a published output waits for the view"
+	}
+	return seconds, what
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Age writes seconds for people: two units at most.
+func Age(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
