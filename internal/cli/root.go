@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/operate"
+	"amends/internal/cli/query"
 	"amends/internal/cli/target"
 	"amends/internal/cli/watch"
 	"amends/internal/usage"
@@ -36,6 +37,11 @@ func table() []command {
 		{"output create", (*app).outputCreate},
 		{"view show", (*app).viewShow},
 		{"verify", (*app).verify},
+		{"explain", func(a *app) *cobra.Command { return query.Explain(a.Env) }},
+		{"balance", func(a *app) *cobra.Command { return query.Balance(a.Env) }},
+		{"history", func(a *app) *cobra.Command { return query.History(a.Env) }},
+		{"diff", func(a *app) *cobra.Command { return query.Diff(a.Env) }},
+		{"tail", func(a *app) *cobra.Command { return query.Tail(a.Env) }},
 		{"status", func(a *app) *cobra.Command { return operate.Status(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
