@@ -29,7 +29,8 @@ type Process struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Getenv  func(string) string
-	Program string // as it was started, for the commands that are printed
+	Environ func() []string // every NAME=value of the environment; nil where only Getenv is known
+	Program string          // as it was started, for the commands that are printed
 	Args    []string
 	Names   Names
 }
@@ -56,7 +57,7 @@ func Main(names Names) int {
 		os.Exit(exitFailure)
 	}()
 	return Run(ctx, Process{Program: os.Args[0], Names: names, Args: os.Args[1:],
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv})
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ})
 }
 
 // sameSignal: one request may arrive twice, to the process and to its group, as timeout(1) sends it.
@@ -67,7 +68,7 @@ var errStopped = errors.New("stopped by a signal")
 
 // Run executes one invocation and returns its exit code (design section 8). A failure's cause is the last line on Stderr.
 func Run(ctx context.Context, p Process) int {
-	a := &app{names: p.Names, Env: &target.Env{Program: p.Program, Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Getenv: p.Getenv}}
+	a := &app{names: p.Names, Env: &target.Env{Program: p.Program, Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Getenv: p.Getenv, Environ: p.Environ}}
 	root := a.root()
 	root.SetArgs(usage.Rewrite(p.Args))
 	root.SetIn(p.Stdin)

@@ -47,7 +47,7 @@ func (s *Settings) Apply(cmd *cobra.Command) error {
 		if f.Changed || f.Name == "help" || failed != nil {
 			return
 		}
-		name := variable(f.Name)
+		name := Variable(f.Name)
 		v := s.Lookup(name)
 		if v == "" {
 			return
@@ -59,8 +59,8 @@ func (s *Settings) Apply(cmd *cobra.Command) error {
 	return failed
 }
 
-// variable returns the environment variable of a flag.
-func variable(flag string) string {
+// Variable returns the environment variable of a flag.
+func Variable(flag string) string {
 	return "AMENDS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 

@@ -23,6 +23,7 @@ type Settings struct {
 	environment func(string) string
 	path        string
 	values      map[string]setting // of the file, by variable
+	secrets     []string           // variables that never come from a flag
 }
 
 // setting is one value of the configuration file.
@@ -36,7 +37,7 @@ type setting struct {
 // _file behind them to paths. A secret itself, an unknown or a repeated name and nesting are refused with their line.
 func Layered(root *cobra.Command, lookup func(string) string, secrets ...string) (*Settings, error) {
 	path, raw, err := readFile(lookup)
-	s := &Settings{environment: lookup, path: path}
+	s := &Settings{environment: lookup, path: path, secrets: secrets}
 	if err != nil || path == "" {
 		return s, err
 	}
@@ -56,6 +57,40 @@ func (s *Settings) Lookup(name string) string {
 	}
 	return s.values[name].text
 }
+
+// Given is one value of a setting, and who gave it.
+type Given struct {
+	Text string
+	From Giver
+	Line int // of the configuration file, from 1; 0 elsewhere
+}
+
+// Giver is who gives a value.
+type Giver string
+
+// The givers; each outweighs those after it, and a flag on the command line outweighs all.
+const (
+	Environment Giver = "environment"
+	File        Giver = "file"
+	Nobody      Giver = "default"
+)
+
+// Find returns what is given for a variable; From is Nobody if nothing is.
+func (s *Settings) Find(name string) Given {
+	if v := s.environment(name); v != "" {
+		return Given{Text: v, From: Environment}
+	}
+	if v, ok := s.values[name]; ok {
+		return Given{Text: v.text, From: File, Line: v.line}
+	}
+	return Given{From: Nobody}
+}
+
+// Path returns the configuration file that was read, "" if there is none.
+func (s *Settings) Path() string { return s.path }
+
+// Secrets returns the variables that never come from a flag; each may also be given as a file, under its name and _FILE.
+func (s *Settings) Secrets() []string { return s.secrets }
 
 // origin says where a variable's value was given.
 func (s *Settings) origin(name string) string {
@@ -97,7 +132,7 @@ func readFile(lookup func(string) string) (string, []byte, error) {
 func names(cmd *cobra.Command, known map[string]string) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {
-			known[f.Name] = variable(f.Name)
+			known[f.Name] = Variable(f.Name)
 		}
 	})
 	for _, c := range cmd.Commands() {

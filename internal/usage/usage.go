@@ -61,16 +61,24 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &missing) {
 		return Errorf("%v; try: %s -help", err, cmd.CommandPath())
 	}
-	name, best, at := missing.GetSpecifiedName(), "", 3
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); d < at {
-			best, at = f.Name, d
-		}
-	})
-	if best != "" {
+	name := missing.GetSpecifiedName()
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if best := Nearest(name, known); best != "" {
 		return Errorf("unknown flag -%s; did you mean -%s?", name, best)
 	}
 	return Errorf("unknown flag -%s; try: %s -help", name, cmd.CommandPath())
+}
+
+// Nearest returns the first of the known names that is at most two edits away and none nearer, "" if none is.
+func Nearest(name string, known []string) string {
+	best, at := "", 3
+	for _, k := range known {
+		if d := distance(name, k); d < at {
+			best, at = k, d
+		}
+	}
+	return best
 }
 
 // distance is the number of single-byte edits between a and b.
@@ -100,13 +108,16 @@ const Help = `{{if .HasExample}}Examples:
 
 {{end}}{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
-{{end}}Usage:
-{{if .Runnable}}  {{.UseLine}}{{if .HasAvailableFlags}} [flags]{{end}}
+{{end}}{{if not .IsAdditionalHelpTopicCommand}}Usage:
+{{end}}{{if .Runnable}}  {{.UseLine}}{{if .HasAvailableFlags}} [flags]{{end}}
 {{end}}{{if .HasAvailableSubCommands}}  {{.CommandPath}} COMMAND [flags]
 
 Commands:{{range .Commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
-{{end}}{{if .HasAvailableLocalFlags}}
+{{end}}{{if .HasHelpSubCommands}}
+Topics ({{.CommandPath}} help TOPIC):{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
+{{end}}{{if and .HasAvailableLocalFlags (not .IsAdditionalHelpTopicCommand)}}
 Flags (each also as AMENDS_<NAME>, or in the YAML file of AMENDS_CONFIG_FILE; single-dash long flags are accepted):
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
 {{end}}`

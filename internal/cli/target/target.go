@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/embedded"
+	"amends/internal/invariant"
 	"amends/internal/manifest"
 	"amends/internal/usage"
 )
@@ -28,7 +29,9 @@ type Env struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Getenv   func(string) string
-	Program  string // as it was started, for the commands that are printed
+	Environ  func() []string // every NAME=value of the environment, nil where only Getenv is known
+	Settings *usage.Settings // what the environment and the configuration file give, once flags are read
+	Program  string          // as it was started, for the commands that are printed
 	manifest string
 	output   string
 	brokers  usage.Addresses
@@ -47,11 +50,23 @@ func (e *Env) BrokersFlag(cmd *cobra.Command) {
 // OutputFlag adds -o to a command.
 func (e *Env) OutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text or json")
+	complete(cmd, "output", FormText, FormJSON)
 }
 
 // RowsFlag adds -o to a command whose answer is rows; Form says which form is wanted.
 func (e *Env) RowsFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text, json or csv")
+	complete(cmd, "output", FormText, FormJSON, FormCSV)
+}
+
+// complete names the values that a flag of a command takes.
+func complete(cmd *cobra.Command, flag string, forms ...Form) {
+	list := make([]cobra.Completion, len(forms))
+	for i, f := range forms {
+		list[i] = string(f)
+	}
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+	invariant.That(err == nil, "the flag to complete is there: "+flag)
 }
 
 // Form is how an answer is written on stdout.

@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// commands returns every command of a program that does something, as the words that call it.
+func commands(t *testing.T, s *shell, words ...string) [][]string {
+	t.Helper()
+	a := s.words(t.Context(), "", append(slices.Clone(words), "-help")...)
+	_, list, _ := strings.Cut(a.stdout, "\nCommands:\n")
+	var all [][]string
+	for _, line := range strings.Split(list, "\n") {
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+		all = append(all, commands(t, s, append(slices.Clone(words), strings.Fields(line)[0])...)...)
+	}
+	if all == nil {
+		all = [][]string{words}
+	}
+	return all
+}
+
+// Every command and topic of both programs has its page, which shows what -help shows and which man takes without a warning.
+func TestEveryCommandHasItsManualPage(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	man, missing := exec.LookPath("man")
+	for _, program := range []string{"amends", "amendsctl"} {
+		s.call(0, program+" man -dir @"+program)
+		all := commands(t, s, program)
+		if len(all) < 15 {
+			t.Fatalf("%s has %d commands", program, len(all))
+		}
+		for _, words := range all {
+			b, err := os.ReadFile(s.path(program + "/man1/" + strings.Join(words, "-") + ".1"))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if !strings.Contains(string(b), "\n.SH NAME\n") || !strings.Contains(string(b), "\n.SH SYNOPSIS\n.B "+strings.ReplaceAll(strings.Join(words, " "), "-", `\-`)+"\n") {
+				t.Errorf("%v: %s", words, b)
+			}
+		}
+		pages, err := filepath.Glob(s.path(program + "/man?/*"))
+		if err != nil || len(pages) < len(all)+3 {
+			t.Fatalf("%d pages, %v", len(pages), err)
+		}
+		for _, page := range pages {
+			if missing != nil {
+				break // the pages' form is looked at above; not every machine has man
+			}
+			cmd := exec.CommandContext(t.Context(), man, "--warnings", "-l", page)
+			cmd.Env = append(os.Environ(), "MANPAGER=cat", "LC_ALL=C.UTF-8")
+			var stdout, stderr buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err != nil || stderr.String() != "" || len(stdout.String()) < 200 {
+				t.Errorf("%s: %v %s%s", page, err, &stderr, &stdout)
+			}
+		}
+	}
+}
+
+func TestHelpTopics(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	for _, topic := range []string{"exit-codes", "statuses", "time"} {
+		if !strings.Contains(s.call(0, "amends help").stdout, "\n  "+topic+" ") {
+			t.Errorf("help does not name the topic %s", topic)
+		}
+		for _, program := range []string{"amends", "amendsctl"} {
+			a := s.call(0, program+" help "+topic)
+			if title := strings.ToUpper(strings.ReplaceAll(topic, "-", " ")); a.first() != title || strings.Contains(a.stdout, "Flags") {
+				t.Errorf("%s help %s: %s", program, topic, a.stdout)
+			}
+		}
+	}
+	for line, cause := range map[string]string{"amends help tme": "did you mean: amends help time?", "amends help xyzzy": "unknown command", "amends help source crate": "unknown command"} {
+		if a := s.call(2, line); !strings.Contains(a.cause(), cause) {
+			t.Errorf("%s: %s", line, a.stderr)
+		}
+	}
+}
+
+// Completion knows the flags as they are typed here, the forms of answers, and that arguments are no files.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	for line, want := range map[string]string{
+		"amends __complete ver":                                "verify",
+		"amends __complete source ":                            "create",
+		"amends __complete verify --man":                       "--manifest",
+		"amends __complete verify -manifest x.json --tim":      "--timeout",
+		"amends __complete verify -o ":                         "json",
+		"amends __complete verify -manifest x.json -o ":        "text",
+		"amendsctl __complete source-":                         "source-load",
+		"amends __complete help exit":                          "exit-codes",
+		"amends __complete verify -manifest x.json -timeout 1": ":0", // a value of a flag: the shell decides
+		"amends __complete verify -live ":                      ":4", // no argument: no file names
+		"amends __complete view show -watch ":                  ":4",
+	} {
+		words := strings.Split(line, " ")
+		a := s.words(t.Context(), "", words...)
+		if a.code != 0 || !slices.ContainsFunc(strings.Split(a.stdout, "\n"), func(l string) bool { l, _, _ = strings.Cut(l, "\t"); return l == want }) {
+			t.Errorf("%s: code %d, want %q in\n%s%s", line, a.code, want, a.stdout, a.stderr)
+		}
+	}
+	for _, name := range []string{"bash", "zsh", "fish", "powershell"} {
+		if a := s.call(0, "amends completion "+name); len(a.stdout) < 1000 {
+			t.Errorf("%s: %s", name, a.stdout)
+		}
+	}
+}

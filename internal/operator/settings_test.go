@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// printed is what config print answers.
+type printed struct {
+	File     *string
+	Settings []struct {
+		Name, Variable, Value, From string
+		Secret, Set                 bool
+		Line                        int
+		Commands                    []string
+	}
+	Unknown []struct{ Variable, Nearest string }
+}
+
+func TestConfigPrintSaysWhereValuesComeFrom(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	s.env["AMENDS_CONFIG_FILE"] = s.write("amends.yaml", "# shop\nbrokers: [a:1, b:2]\ntimeout: 90s\n\nfile: f.jsonl\n")
+	s.env["AMENDS_TIMEOUT"] = "5s"
+	s.env["AMENDS_DATABASE_URL_FILE"] = s.write("secret", "postgres://u:hush@h/d")
+	s.env["AMENDS_BROKRES"] = "c:3"
+	s.env["AMENDS_XYZZY"] = "1"
+	s.env["AMENDS_TEST_DATA"] = "/nowhere"
+	s.env["UNRELATED"] = "1"
+	a := s.call(0, "amends config print -o json")
+	var got printed
+	if err := json.Unmarshal([]byte(a.stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.File == nil || *got.File != s.path("amends.yaml") {
+		t.Errorf("file %v", got.File)
+	}
+	set := map[string]string{}
+	for _, x := range got.Settings {
+		if x.Set {
+			set[x.Name] = fmt.Sprintf("%s %s %s %d %v", x.Variable, x.Value, x.From, x.Line, x.Secret)
+		}
+	}
+	want := map[string]string{
+		"brokers":      "AMENDS_BROKERS a:1,b:2 file 2 false",
+		"timeout":      "AMENDS_TIMEOUT 5s environment 0 false",
+		"file":         "AMENDS_FILE f.jsonl file 5 false",
+		"dir":          "AMENDS_DIR " + s.env["AMENDS_DIR"] + " environment 0 false",
+		"database_url": "AMENDS_DATABASE_URL_FILE  environment 0 true",
+	}
+	if diff := cmp.Diff(want, set); diff != "" {
+		t.Error(diff)
+	}
+	if u := fmt.Sprint(got.Unknown); u != "[{AMENDS_BROKRES AMENDS_BROKERS} {AMENDS_XYZZY }]" {
+		t.Error(u)
+	}
+	a = s.call(0, "amends config print")
+	if want := "5 settings are not the default: 3 in the environment, 2 in " + s.path("amends.yaml") + ", 0 by the running embedded stack"; a.first() != want {
+		t.Errorf("%q, want %q", a.first(), want)
+	}
+	if !strings.Contains(a.stderr, "AMENDS_BROKRES is no setting and has no effect; did you mean AMENDS_BROKERS?\nAMENDS_XYZZY is no setting and has no effect\n") {
+		t.Error(a.stderr)
+	}
+	for _, out := range []string{a.stdout, a.stderr} {
+		if strings.Contains(out, "hush") || strings.Contains(out, s.path("secret")) {
+			t.Errorf("a secret is shown: %s", out)
+		}
+	}
+}
+
+// Where commands differ in a default, each has its own row.
+func TestConfigPrintKeepsDefaultsApart(t *testing.T) {
+	t.Parallel()
+	var got printed
+	if err := json.Unmarshal([]byte(newShell(t, nil).call(0, "amendsctl config-print -o json").stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]string{}
+	for _, x := range got.Settings {
+		if x.Name == "role" {
+			roles[x.Value] = strings.Join(x.Commands, ",")
+		}
+	}
+	if roles["[source]"] != "(no command)" || roles["[source,relay,view]"] != "run" {
+		t.Error(roles)
+	}
+	if got.File != nil {
+		t.Error(*got.File)
+	}
+}
+
+func TestConfigPrintRefusesAFileThatNoCommandWouldTake(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	s.env["AMENDS_CONFIG_FILE"] = s.write("amends.yaml", "brokers: a:1\nbroker: b\n")
+	if a := s.call(2, "amends config print"); !strings.Contains(a.cause(), "line 2") {
+		t.Error(a.stderr)
+	}
+}
