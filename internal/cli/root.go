@@ -43,6 +43,7 @@ func table() []command {
 		{"diff", func(a *app) *cobra.Command { return query.Diff(a.Env) }},
 		{"tail", func(a *app) *cobra.Command { return query.Tail(a.Env) }},
 		{"status", func(a *app) *cobra.Command { return operate.Status(a.Env) }},
+		{"diagnostics", func(a *app) *cobra.Command { return operate.Diagnostics(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -45,7 +46,8 @@ func facts(p *health.Progress) []string {
 }
 
 // StatusText writes the answer, then one row a partition, then what stopped or is blocked.
-func StatusText(w io.Writer, s *health.Status) error {
+func StatusText(out io.Writer, s *health.Status) error {
+	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s\n\n", Headline(s))
 	if err := partitionTable(w, &s.Progress); err != nil {
 		return err
@@ -64,7 +66,7 @@ func StatusText(w io.Writer, s *health.Status) error {
 	if s.SourceError != "" {
 		fmt.Fprintf(w, "\nlag unknown: %s\n", Line(s.SourceError))
 	}
-	return nil
+	return w.Flush()
 }
 
 func partitionTable(out io.Writer, p *health.Progress) error {

@@ -59,7 +59,8 @@ var table = map[string]rule{
 	"verify":    {internal: "ledger manifest wire oracle store broker"},
 	"health":    {internal: "ledger manifest store store/postgres/reader broker"},
 	"explain":   {internal: "ledger manifest store store/postgres/reader"},
-	"inspect":   {internal: "ledger manifest wire store health"},
+	"diagnose":  {internal: "ledger wire store/postgres/reader health"},
+	"inspect":   {internal: "ledger manifest wire store health diagnose"},
 	"report":    {internal: "ledger wire store verify inspect"},
 	"usage":     {external: "github.com/spf13 github.com/goccy/go-yaml"},
 	"progress":  {external: "golang.org/x/term"},
@@ -74,7 +75,7 @@ var table = map[string]rule{
 	"cli/target":       {internal: "manifest store store/postgres broker usage embedded", external: "github.com/spf13"},
 	"cli/query":        {internal: "cli/target cli/watch explain inspect ledger manifest provision report store/postgres/reader usage wire", external: "github.com/spf13"},
 	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
-	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision", external: "github.com/spf13"},
+	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose", external: "github.com/spf13"},
 	"cli":              {internal: "cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
@@ -124,7 +125,7 @@ const tools = "testcount mutate @cmd/amends-devstack"
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease"
-	controlPlane = "verify report explain inspect provision oracle roles cli cli/query cli/target showcase embedded bench sim sim/campaign"
+	controlPlane = "verify report explain inspect provision oracle roles cli cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.
