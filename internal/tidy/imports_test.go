@@ -62,6 +62,7 @@ var table = map[string]rule{
 	"diagnose":  {internal: "ledger wire store/postgres/reader health"},
 	"inspect":   {internal: "ledger manifest wire store health diagnose"},
 	"report":    {internal: "ledger wire store verify inspect"},
+	"audit":     {internal: "ledger manifest oracle report store store/postgres store/postgres/reader verify"},
 	"usage":     {external: "github.com/spf13 github.com/goccy/go-yaml"},
 	"progress":  {external: "golang.org/x/term"},
 
@@ -72,11 +73,17 @@ var table = map[string]rule{
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
 	"showcase":         {internal: "ledger manifest wire workload store store/postgres broker worker delivery lease verify inspect provision roles embedded @fixtures"},
-	"cli/target":       {internal: "manifest store store/postgres broker usage embedded", external: "github.com/spf13"},
+	"cli/target":       {internal: "invariant manifest store store/postgres broker usage embedded", external: "github.com/spf13"},
+	"cli/manual":       {internal: "invariant usage embedded cli/target", external: "github.com/spf13"},
 	"cli/query":        {internal: "cli/target cli/watch explain inspect ledger manifest provision report store/postgres/reader usage wire", external: "github.com/spf13"},
+	"cli/proof":        {internal: "audit broker cli/target manifest provision report store usage verify", external: "github.com/spf13"},
+	"showcase/barrier": {external: pgx},
+	"showcase/account": {internal: "report"},
+	"showcase/crash":   {internal: "ledger manifest wire workload store store/postgres store/postgres/reader broker provision verify report embedded/process showcase/account showcase/barrier @fixtures"},
+	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage embedded showcase/account showcase/crash", external: "github.com/spf13 golang.org/x"},
 	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
 	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose", external: "github.com/spf13"},
-	"cli":              {internal: "cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -108,6 +115,7 @@ var table = map[string]rule{
 	"faultwire":               {},
 	"failover":                {},
 	"doctest":                 {},
+	"operator":                {},
 	"drill":                   {},
 	"pgtest":                  {internal: "absent scratch embedded embedded/process", external: pgx},
 	"kafkatest":               {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
@@ -117,7 +125,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "faultwire failover absent pace scratch tidy doctest pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
+const testOnly = "faultwire failover absent pace scratch tidy doctest operator pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"
@@ -125,7 +133,7 @@ const tools = "testcount mutate @cmd/amends-devstack"
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease"
-	controlPlane = "verify report explain inspect provision oracle roles cli cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
+	controlPlane = "verify audit report explain inspect provision oracle roles cli cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.
@@ -213,6 +221,37 @@ func TestSimulationIsReachedBySimAlone(t *testing.T) {
 					t.Errorf("%s: imports %s, which only the sim command may", s.path, to)
 				}
 			}
+		}
+	}
+}
+
+// What holds a commit back stands in front of a showcase's own processes: no role and no other command reaches it.
+func TestBarrierIsReachedByShowcaseAlone(t *testing.T) {
+	tr := readTree(t)
+	const barrier = "internal/showcase/barrier"
+	found := false
+	for _, f := range tr.sorted() {
+		for _, s := range f.code() {
+			for _, p := range s.imports() {
+				switch to := internal(p); {
+				case to == barrier && f.name == "internal/showcase/crash":
+					found = true
+				case to == barrier:
+					t.Errorf("%s: imports %s, which only internal/showcase/crash may", s.path, to)
+				case to == "internal/showcase/crash" && f.name != "internal/cli/show":
+					t.Errorf("%s: imports %s, which only internal/cli/show may", s.path, to)
+				case to == "internal/cli/show" && s.path != "internal/cli/showcase.go" && s.path != "internal/cli/demo.go":
+					t.Errorf("%s: imports %s, which only showcase and demo may", s.path, to)
+				}
+			}
+		}
+	}
+	if !found {
+		t.Error("nothing imports " + barrier)
+	}
+	for _, role := range foldersOf("roles worker delivery lease store/postgres") {
+		if way := tr.closure(role)[barrier]; way != "" {
+			t.Errorf("a role reaches what holds commits back: %s", way)
 		}
 	}
 }
