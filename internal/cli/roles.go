@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/broker"
+	"amends/internal/cli/proof"
 	"amends/internal/cli/target"
 	"amends/internal/lease"
 	"amends/internal/provision"
@@ -34,7 +35,7 @@ func (a *app) roleFlags(cmd *cobra.Command, r *roleFlags, otherwise []string) {
 	a.ManifestFlag(cmd)
 	a.BrokersFlag(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, with commas")
+	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, audit, with commas")
 	f.IntVar(&r.workers, "workers", 1, "`members` of the source group in this process, 1 or more")
 	f.StringVar(&r.protocol, "group-protocol", string(broker.Eager), "`protocol` of the source group, the same for all members: eager, cooperative, or consumer (Kafka 4.0 or newer)")
 	f.BoolVar(&r.noStandby, "no-standby", false, "end with code 10 instead of waiting while another process relays or views")
@@ -46,7 +47,8 @@ func (a *app) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Short: "Run roles: source, relay and view, or some of them",
 		Long: `Runs roles until SIGTERM, which drains them. Any number of processes may run each role: source partitions are shared out,
-a second relay or view waits as a standby. A role that ends ends the process with its code.`,
+a second relay or view waits as a standby. A role that ends ends the process with its code; the audit, which keeps
+verifying as amends audit does, only says what it finds. One audit is enough.`,
 		Example: `  amends run -manifest pipeline.json
   amends run -manifest pipeline.json -role relay,view
   amends run -manifest pipeline.json -role source -workers 4`,
@@ -105,7 +107,7 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	if err != nil {
 		return err
 	}
-	if t.Manifest.Output == nil && (slices.Contains(selected, roles.Relay) || slices.Contains(selected, roles.View)) {
+	if t.Manifest.Output == nil && slices.ContainsFunc(selected, func(r roles.Role) bool { return r != roles.Source }) {
 		return provision.ErrUnbound
 	}
 	s, err := a.start(cmd.Context(), t, r.maxWait)
@@ -119,7 +121,8 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	log.Info("roles start", "namespace", t.Manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.Broker.Brokers, ","), "pid", os.Getpid())
 	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.Manifest, Namespace: s.Namespace, Topics: s.Admin, Broker: t.Broker, Server: s.DB.Server,
-		Holder: lease.Holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby, GroupProtocol: broker.GroupProtocol(r.protocol)})
+		Holder: lease.Holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby, GroupProtocol: broker.GroupProtocol(r.protocol),
+		Audit: proof.Role(t, s, log)})
 	switch {
 	case err == nil:
 		log.Info("roles stopped", "namespace", t.Manifest.Config.Namespace)

@@ -107,21 +107,8 @@ func (a *app) verifySession(ctx context.Context, t *target.Target, s *target.Ses
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Namespace.RecordVerification(ctx, verification(r, began)); err != nil {
+	if err := s.Namespace.RecordVerification(ctx, report.Verification(r, began)); err != nil {
 		fmt.Fprintf(a.Stderr, "the verification was not recorded: %v\n", err)
 	}
 	return r, nil
-}
-
-// verification is what the database keeps of a report.
-func verification(r *verify.Report, began time.Time) store.Verification {
-	v := store.Verification{Started: began, Status: string(r.Status), Outputs: r.Outputs, Differences: r.Differences,
-		Quiesced: r.Mode == "quiesced", Deep: r.Deep}
-	for _, b := range r.Boundary {
-		v.Boundary = append(v.Boundary, store.Cut{Partition: b.Partition, Frontier: b.SourceEnd})
-	}
-	if r.Status != verify.Pass {
-		v.Detail = report.Headline(r)
-	}
-	return v
 }

@@ -26,17 +26,18 @@ const (
 	Source Role = "source"
 	Relay  Role = "relay"
 	View   Role = "view"
+	Audit  Role = "audit"
 )
 
-// All lists the roles in the order of the data.
+// All lists the roles that move data, in its order.
 func All() []Role { return []Role{Source, Relay, View} }
 
 // Parse returns the roles of the names that a command line gives, each once.
 func Parse(names []string) (out []Role, err error) {
 	for _, name := range names {
 		r := Role(strings.TrimSpace(name))
-		if !slices.Contains(All(), r) {
-			return nil, fmt.Errorf("unknown role %q; the roles are source, relay and view", name)
+		if r != Audit && !slices.Contains(All(), r) {
+			return nil, fmt.Errorf("unknown role %q; the roles are source, relay, view and audit", name)
 		}
 		if !slices.Contains(out, r) {
 			out = append(out, r)
@@ -69,6 +70,8 @@ type Options struct {
 	NoStandby bool
 	// GroupProtocol is how source members share partitions out, broker.Eager unless given.
 	GroupProtocol broker.GroupProtocol
+	// Audit runs the audit role until its context ends; required where Roles holds it.
+	Audit func(context.Context) error
 }
 
 // Run runs the roles until ctx ends, which drains them and is no error, or until one of them ends: then the others are
@@ -101,6 +104,8 @@ func Run(ctx context.Context, o Options) error {
 			start(delivery.NewRelay(delivery.RelayOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper, wake).Run)
 		case View:
 			start(delivery.NewView(delivery.ViewOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.viewed(), Logger: o.Logger}, keeper).Run)
+		case Audit:
+			start(o.Audit)
 		default:
 			return fmt.Errorf("run roles: unknown role %q", r)
 		}

@@ -1,0 +1,260 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"amends/internal/ledger"
+	"amends/internal/manifest"
+	"amends/internal/report"
+	"amends/internal/store"
+	"amends/internal/store/postgres"
+	"amends/internal/store/postgres/reader"
+	"amends/internal/verify"
+)
+
+// Defaults and limits.
+const (
+	DefaultEvery     = 10 * time.Second // between the starts of two cycles
+	DefaultFullEvery = time.Hour        // between the starts of two full cycles
+	shortBudget      = time.Minute      // of a cycle, at least
+	saveAfter        = 1_000_000        // source records of a partition since its state was saved
+	saving           = 15 * time.Second // to save the state at the end
+	share            = 10               // while something differs, full cycles take at most one part in so many of the time
+)
+
+// Options say what is audited. Namespace, Manifest (bound), Topics, Source and Output are required.
+type Options struct {
+	Namespace *postgres.Namespace
+	Manifest  *manifest.Manifest
+	Topics    verify.Topics
+	Source    func() (verify.Reader, error) // of the source topic's incarnation
+	Output    func() (verify.Reader, error) // of the output topic's; only full cycles open it
+	Every     time.Duration                 // between the starts of two cycles, DefaultEvery if 0
+	FullEvery time.Duration                 // between the starts of two full cycles; 0 makes every cycle a full one
+	Told      func(*Cycle)                  // called after every cycle; nil for nobody
+	Logger    *slog.Logger                  // nil discards
+}
+
+// Cycle is one cycle of an audit. Why says what made it a full one, empty for one that compared what changed. Verified is
+// when the partition that was verified longest ago was verified last, by the database's clock; zero while one never was.
+type Cycle struct {
+	*verify.Report
+	Verified time.Time
+	Now      time.Time // by the database's clock, at the end
+	Why      string
+	Changed  bool // the status is another than the last cycle's
+}
+
+// Auditor audits one namespace, for one goroutine.
+type Auditor struct {
+	Options
+	job     *verify.Job
+	source  *kept
+	status  verify.Status // of the last cycle, "" before the first
+	why     string        // why the next cycle must be a full one, "" if it need not
+	basis   verify.Basis
+	saved   map[ledger.Partition]int64 // source records in the saved state
+	drifted map[ledger.Partition]bool  // partitions that differed and that no full cycle found equal since
+	began   time.Time                  // when the last full cycle began, zero if none is known
+	took    time.Duration              // how long it took
+	resumed bool
+}
+
+// New returns an auditor that has looked at nothing.
+func New(o Options) *Auditor {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Every <= 0 {
+		o.Every = DefaultEvery
+	}
+	a := &Auditor{Options: o, saved: map[ledger.Partition]int64{}, drifted: map[ledger.Partition]bool{}}
+	a.source = &kept{open: o.Source}
+	a.job = &verify.Job{Manifest: o.Manifest, Topics: o.Topics, Store: o.Namespace, Source: a.source.reader, Output: o.Output}
+	return a
+}
+
+// Run audits until ctx ends, and returns its error, or what no further cycle can mend.
+func (a *Auditor) Run(ctx context.Context) error {
+	defer a.source.close()
+	for {
+		began := time.Now()
+		c, err := a.cycle(ctx)
+		switch {
+		case ctx.Err() != nil:
+			a.finish(ctx)
+			return ctx.Err()
+		case final(err):
+			return err
+		case err != nil:
+			a.Logger.Warn("audit cycle failed; the next one tries again", "err", err)
+		default:
+			a.tell(c)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(a.pause(time.Since(began))):
+		}
+	}
+}
+
+// Once runs one cycle and saves the state for the next process.
+func (a *Auditor) Once(ctx context.Context) (*Cycle, error) {
+	defer a.source.close()
+	c, err := a.cycle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.finish(ctx)
+	return c, nil
+}
+
+// pause is how long to wait after a cycle that took so long. While something differs every cycle is a full one.
+func (a *Auditor) pause(took time.Duration) time.Duration {
+	every := a.Every
+	if len(a.drifted) > 0 {
+		every = max(every, min(share*a.took, a.FullEvery))
+	}
+	return max(every-took, 0)
+}
+
+// final reports whether no further cycle can do better.
+func final(err error) bool {
+	for _, e := range []error{verify.ErrUnbound, store.ErrSchema, store.ErrNoSchema, store.ErrNoNamespace, store.ErrConfig} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// cycle resumes if that is still to do, runs one cycle and records it.
+func (a *Auditor) cycle(ctx context.Context) (*Cycle, error) {
+	if !a.resumed {
+		if err := a.resume(ctx); err != nil {
+			return nil, err
+		}
+	}
+	began, why := time.Now(), a.due()
+	a.job.Timeout = max(shortBudget, a.Every)
+	if why != "" {
+		a.job.Timeout = max(shortBudget, a.FullEvery)
+	}
+	r, err := a.job.Audit(ctx, &a.basis, why != "")
+	if err != nil {
+		a.source.close()
+		return nil, err
+	}
+	if why != "" {
+		a.began, a.took = began, time.Since(began)
+		if a.why = ""; r.Status == verify.Incomplete && !a.basis.Has() {
+			a.why = why // nothing to go on from: the next one is a full one too
+		}
+	}
+	if r.Status == verify.Unavailable {
+		a.source.close()
+	}
+	c := &Cycle{Report: r, Why: why, Changed: r.Status != a.status}
+	if err := a.record(ctx, c, time.Now().Add(-r.Elapsed)); err != nil {
+		return nil, err
+	}
+	a.status = r.Status
+	for _, p := range r.Parts {
+		if p.Status == verify.Drift {
+			a.drifted[p.Partition] = true
+		} else if p.Verified && why != "" {
+			delete(a.drifted, p.Partition)
+		}
+	}
+	if why != "" {
+		a.save(ctx, 0)
+	} else {
+		a.save(ctx, saveAfter)
+	}
+	return c, nil
+}
+
+// due says why the next cycle is a full one, "" if it is not.
+func (a *Auditor) due() string {
+	switch {
+	case a.why != "":
+		return a.why
+	case len(a.drifted) > 0:
+		return "something differs"
+	case a.FullEvery <= 0, time.Since(a.began) >= a.FullEvery:
+		return "it is due"
+	}
+	return ""
+}
+
+// record keeps what the cycle found: the partitions' rows always, a verification where it was a full one or the status is
+// another than before.
+func (a *Auditor) record(ctx context.Context, c *Cycle, began time.Time) error {
+	var parts []store.AuditCycle
+	for _, p := range c.Parts {
+		if p.Status == "" {
+			continue
+		}
+		parts = append(parts, store.AuditCycle{Partition: p.Partition, Status: string(p.Status), Detail: p.Detail, Differences: p.Differences,
+			Frontier: p.Cut.Frontier, Output: p.Cut.Output, Sequence: p.Cut.Sequence, Cause: p.Cut.Cause, Verified: p.Verified,
+			Full: c.Why != "" && c.Status != verify.Unavailable && (p.Verified || p.Differences > 0)})
+	}
+	if err := a.Namespace.Upkeep().RecordAudit(ctx, parts); err != nil {
+		return fmt.Errorf("keep what the audit found: %w", err)
+	}
+	if c.Why != "" || c.Changed {
+		v := report.Verification(c.Report, began)
+		v.Audit = true
+		if err := a.Namespace.RecordVerification(ctx, v); err != nil {
+			return fmt.Errorf("keep what the audit found: %w", err)
+		}
+	}
+	state, err := a.state(ctx)
+	if err != nil {
+		return err
+	}
+	c.Now, c.Verified = state.Now, oldest(state, a.Manifest.Config.Partitions)
+	return nil
+}
+
+// oldest is when the partition that was verified longest ago was verified last.
+func oldest(s store.AuditState, partitions int32) (at time.Time) {
+	if len(s.Partitions) < int(partitions) {
+		return time.Time{}
+	}
+	for i, p := range s.Partitions {
+		if i == 0 || p.Verified.Before(at) {
+			at = p.Verified
+		}
+	}
+	return at
+}
+
+func (a *Auditor) state(ctx context.Context) (state store.AuditState, err error) {
+	err = a.Namespace.Look(ctx, func(s *reader.Snapshot) (err error) {
+		state, err = s.AuditState(ctx)
+		return err
+	})
+	return state, err
+}
+
+// tell says loudly what an operator must know, once a change, and hands the cycle on.
+func (a *Auditor) tell(c *Cycle) {
+	log := a.Logger.Info
+	switch c.Status {
+	case verify.Drift, verify.Unavailable:
+		log = a.Logger.Error
+	case verify.Incomplete, verify.Blocked:
+		log = a.Logger.Warn
+	}
+	if c.Why != "" || c.Changed {
+		log("audit", "status", c.Status, "answer", report.Headline(c.Report), "full", c.Why, "verified", c.Verified)
+	}
+	if a.Told != nil {
+		a.Told(c)
+	}
+}

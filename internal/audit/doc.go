@@ -1,0 +1,18 @@
+// Package audit keeps proving that the view is what the source says, at a cost that follows what is new (S10).
+//
+// Owns: when a cycle runs and whether it is a full one; the state that it goes on from, in memory and, packed with a
+// checksum, in the database; and what a cycle leaves there: the verified cut of each partition with its time, and a row in
+// verifications where something is to be told.
+//
+// Does not own: what a cycle compares (verify), the recomputation (oracle), or how ages and statuses are shown (inspect,
+// the commands).
+//
+// Fails with: what no further cycle can mend: verify.ErrUnbound, store.ErrSchema, ErrNoSchema, ErrNoNamespace and ErrConfig.
+// Anything else costs one cycle and is logged, for an audit stands beside roles that must go on. What it finds is a Cycle,
+// never an error.
+//
+// A full cycle recomputes everything from the source, deep; it runs first where no state can be gone on from, every
+// FullEvery, and, while something differs, as often as keeps it to a tenth of the time. Every other cycle extends the state by the records
+// that are new and compares the outputs that changed. The state is saved after a full cycle, after a million records and at
+// the end: what is lost with a process is read from the source again.
+package audit
