@@ -65,6 +65,8 @@ var table = map[string]rule{
 	"audit":     {internal: "ledger manifest oracle report store store/postgres store/postgres/reader verify"},
 	"usage":     {external: "github.com/spf13 github.com/goccy/go-yaml"},
 	"progress":  {external: "golang.org/x/term"},
+	"tabular":   {},
+	"mapping":   {internal: "ledger tabular", external: "github.com/goccy/go-yaml"},
 
 	// edges
 	"@fixtures":        {},
