@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"amends/internal/cli/show"
 	"amends/internal/cli/target"
 	"amends/internal/embedded"
 	"amends/internal/lease"
@@ -40,19 +41,21 @@ type demoOptions struct {
 func (a *app) demo() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
-		Use:   "[retail]",
+		Use:   "[crash|retail]",
 		Short: "Tell the main story on an embedded stack; nothing needs to be installed",
 		Long: `Starts the embedded stack, creates a namespace, runs a worker, a relay and a view, loads records and a correction, shows what
 was published and repaired, and ends with an independent verification. It keeps running until Ctrl-C unless -once is given.
-Data is kept, also through kill -9, and the next start tells the same story. retail loads a year of sales with their
-cancellations, generated or from the Online Retail file.`,
+Data is kept, also through kill -9, and the next start tells the same story. crash kills a worker in the middle of the
+correction, in a namespace of its own, and ends. retail loads a year of sales with their cancellations, generated or from the
+Online Retail file.`,
 		Example: `  amends demo
   amends demo -once -o json
+  amends demo crash
   amends demo retail
   amends demo retail -file online-retail-top60.csv -once`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && args[0] != "retail" {
-				return usage.Errorf("%s: unknown scenario %q; try: %s, %s retail", cmd.CommandPath(), strings.Join(args, " "), cmd.CommandPath(), cmd.CommandPath())
+			if len(args) > 1 || len(args) == 1 && args[0] != "retail" && args[0] != "crash" {
+				return usage.Errorf("%s: unknown scenario %q; try: %s, %s crash, %s retail", cmd.CommandPath(), strings.Join(args, " "), cmd.CommandPath(), cmd.CommandPath(), cmd.CommandPath())
 			}
 			return nil
 		},
@@ -71,6 +74,9 @@ cancellations, generated or from the Online Retail file.`,
 		}
 		if o.file != "" && o.scenario != "retail" {
 			return usage.Errorf("-file belongs to: %s retail", cmd.CommandPath())
+		}
+		if o.scenario == "crash" {
+			return show.Crash(cmd.Context(), a.Env, o.stack, o.json, a.parts())
 		}
 		err = a.tellDemo(cmd.Context(), &o)
 		if stopped(cmd.Context()) && errors.Is(err, context.Canceled) {
@@ -254,19 +260,18 @@ func (d *demo) outro(r *showcase.Result, stops bool) {
 		d.say("")
 		return
 	}
-	d.say("Try   " + d.command("view show"))
+	d.say("Try   " + d.command("explain widget berlin 2026-01-02"))
+	d.say("      " + d.command("view show"))
 	d.say("      " + d.command("verify -deep"))
-	d.say("      " + d.command("demo retail"))
+	d.say("      " + d.command("demo crash") + "     kill the worker mid-transaction and watch")
+	d.say("      " + d.command("demo retail") + "    a year of sales with real cancellations")
 	d.say("")
 }
 
 // command writes a command as it can be pasted: with the path that this program was started by, and the stack's own
 // directory where it is not the default.
 func (d *demo) command(text string) string {
-	if d.names == Flat {
-		text = strings.Replace(text, "view show", "view-show", 1)
-	}
-	line := d.Program + " " + text
+	line := d.Program + " " + d.named(text)
 	if standard, err := embedded.DefaultDir(); err != nil || filepath.Clean(standard) != d.dir {
 		line = "AMENDS_DIR=" + quote(d.dir) + " " + line
 	}

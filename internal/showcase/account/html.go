@@ -12,6 +12,15 @@ import (
 //go:embed page.html
 var page string
 
+// telling reports whether a step's durable state is open to see at once.
+func telling(step string) bool {
+	switch step {
+	case "worker-killed", "worker-recovered", "view-killed-before-upsert", "view-killed-after-commit", "older-record":
+		return true
+	}
+	return false
+}
+
 // HTML writes one page that needs nothing else: no script, no picture, no other file.
 func (a *Account) HTML(out io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
@@ -23,6 +32,7 @@ func (a *Account) HTML(out io.Writer) error {
 		"took":  func(s float64) string { return fmt.Sprintf("%.1f s", s) },
 		"exact": func(s float64) string { return fmt.Sprintf("%.3f s", s) },
 		"table": Table,
+		"tells": telling,
 	}).Parse(page)
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
@@ -46,13 +56,12 @@ type Cell struct {
 	Changed bool
 }
 
-// Table lines up the moments of a step, after the last one of the step before, if there is one. It is nil where there is
-// nothing to compare.
+// Table lines up moments: the rows of the story, then each partition. It is nil where there are none.
 func Table(moments []Moment) []Line {
 	if len(moments) == 0 {
 		return nil
 	}
-	var lines []Line
+	lines := story(moments)
 	for i := range moments[0].State.Partitions {
 		for j, name := range measures {
 			l := Line{Name: name}
@@ -69,7 +78,7 @@ func Table(moments []Moment) []Line {
 			lines = append(lines, l)
 		}
 	}
-	return append(lines, story(moments)...)
+	return lines
 }
 
 // add appends a value.

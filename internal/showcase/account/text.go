@@ -11,20 +11,26 @@ import (
 
 // Headline is the first line of a report: the answer.
 func (a *Account) Headline() string {
+	return fmt.Sprintf("%s %s  %s", a.Scenario, a.Status, a.Outcome())
+}
+
+// Outcome is what the answer says beside the status.
+func (a *Account) Outcome() string {
 	if a.Failed != nil {
-		return fmt.Sprintf("%s %s  step %s: %s", a.Scenario, a.Status, a.Failed.Step, strings.TrimPrefix(a.Failed.Cause, "step "+a.Failed.Step+": "))
+		return fmt.Sprintf("step %s: %s", a.Failed.Step, strings.TrimPrefix(a.Failed.Cause, "step "+a.Failed.Step+": "))
 	}
-	parts := []string{count(len(a.Kills), "process", "processes") + " killed"}
+	parts := []string{Count(int64(len(a.Kills)), "process", "processes") + " killed"}
 	if a.Handover != nil {
 		parts = append(parts, fmt.Sprintf("the relay handed over in %.1f s", a.Handover.Seconds))
 	}
 	if a.Verify != nil {
-		parts = append(parts, fmt.Sprintf("verify %s over %d source records", a.Verify.Status, a.Verify.SourceRecords))
+		parts = append(parts, fmt.Sprintf("verify %s over %s", a.Verify.Status, Count(a.Verify.SourceRecords, "source record", "source records")))
 	}
-	return fmt.Sprintf("%s %s  %s", a.Scenario, a.Status, strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }
 
-func count(n int, one, many string) string {
+// Count writes a number with its noun.
+func Count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -70,7 +76,7 @@ func (a *Account) Text(out io.Writer) error {
 		b.WriteString("\nKilled by SIGKILL\n")
 	}
 	for _, k := range a.Kills {
-		fmt.Fprintf(&b, "     %s  %-9s process %-8d %-34s server process %d: %q, gone after %.3f s\n", k.At.Format(clock), k.Process, k.PID, k.Phase,
+		fmt.Fprintf(&b, "     %s  %-9s process %-8d %-36s server process %d: %q, gone after %.3f s\n", k.At.Format(clock), k.Process, k.PID, k.Phase,
 			k.Backend, k.BackendState, k.BackendGone)
 	}
 	if len(a.Commands) > 0 {

@@ -206,7 +206,7 @@ func rolledBack(pid int32, running bool, after float64) account.Finding {
 	if running {
 		return account.Finding{Text: fmt.Sprintf("the server's process %d still runs", pid)}
 	}
-	return account.Finding{OK: true, Text: fmt.Sprintf("the server's process %d is gone %.3f s later", pid, after)}
+	return account.Finding{OK: true, Text: fmt.Sprintf("the server's process %d is gone %.3f s after the kill", pid, after)}
 }
 
 // taken requires that every partition has a higher epoch or term than before.

@@ -176,7 +176,7 @@ func (r *run) load(ctx context.Context, s *account.Step, name string) (int64, er
 		}}
 	n, err := l.Run(ctx)
 	if err == nil {
-		event(s, "%d source records are published", n)
+		event(s, "%s published", account.Count(n, "source record is", "source records are"))
 	}
 	return n, err
 }
