@@ -243,6 +243,13 @@ func (v *valve) gate(bytes int, out bool) {
 func (v *valve) arm(bytes int) { v.set(true, bytes) }
 func (v *valve) open()         { v.set(false, 0) }
 
+// passed reports whether at least so many bytes have gone through since it was armed with all of them.
+func (v *valve) passed(bytes, all int) bool {
+	v.cond.L.Lock()
+	defer v.cond.L.Unlock()
+	return all-v.left >= bytes
+}
+
 func (v *valve) set(armed bool, left int) {
 	v.cond.L.Lock()
 	defer v.cond.L.Unlock()

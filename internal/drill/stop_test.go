@@ -64,6 +64,7 @@ func TestSC39StoppedInLargeBatches(t *testing.T) {
 	var took []time.Duration
 	revision := 2
 	for _, role := range roles() {
+		f.revive() // what was stopped before has its part in the work of the next
 		var records []*kgo.Record
 		for range corrections {
 			records = append(records, correct(revision, 2+revision%7))

@@ -59,13 +59,17 @@ func (s *space) stopInCommit(role string, holder *process, n int, v *valve) (doi
 	s.t.Helper()
 	l := s.hold(role)
 	defer l.release()
+	const through, begun = 500_000, 50_000
 	if v != nil {
-		v.arm(500_000)
+		v.arm(through)
 		s.bulk(n)
 	} else {
 		s.input(n)
 	}
 	pid := l.waiting()
+	if v != nil {
+		await(s.t, "the COPY is under way", func() bool { return v.passed(begun, through) })
+	}
 	holder.pause()
 	l.release()
 	await(s.t, "the backend of the stopped "+role+" waits for it", func() bool {

@@ -106,6 +106,7 @@ func kinds() []*kind {
 		{name: "view page that stops", op: "apply", nth: 3, setup: published, run: views},
 		{name: "large view page of new rows", op: "apply", setup: nothing, run: largeViews},
 		{name: "large view page that replaces rows", op: "apply", nth: 1, setup: nothing, run: largeViews},
+		{name: "large view page that replaces few of the rows in reach", op: "apply", nth: 3, setup: nothing, run: unblockedViews},
 		{name: "view rows", op: "view rows", setup: published, run: views},
 		{name: "init", op: "init", setup: nothing, run: initialise, absent: true, alone: true},
 		{name: "migrate", op: "migrate", setup: nothing, run: migrate, absent: true, alone: true, unmigrated: true, sparse: true, state: schemaState},
@@ -232,9 +233,16 @@ func views(c *cell) error {
 }
 
 // largeViews materializes a correction of many days.
-func largeViews(c *cell) error {
-	for _, end := range []ledger.Frontier{deepDays, deepDays + 1} {
-		must(work(c.cfg, c.direct, deep(), end))
+func largeViews(c *cell) error { return eachView(c, deep()) }
+
+// unblockedViews materializes a block, and the correction of many days that ends it.
+func unblockedViews(c *cell) error { return eachView(c, unblocked()) }
+
+// eachView decides, publishes and materializes one batch after the other.
+func eachView(c *cell, batches []batch) error {
+	for _, b := range batches {
+		end := b.next
+		must(work(c.cfg, c.direct, batches, end))
 		must(c.relay(c.direct))
 		if err := c.view(c.ns); err != nil {
 			return fmt.Errorf("page up to %d: %w", end, err)

@@ -57,6 +57,21 @@ func deep() []batch {
 
 const deepDays = 210
 
+// unblocked is a source whose key is blocked and then corrected on many days: its page of the view is a large one that holds a
+// status, so that its rows are few among those in reach.
+func unblocked() []batch {
+	batches := deep()[:1]
+	for i, quantity := range []int{5, 6, 7} {
+		revision := 2
+		if i == 2 {
+			revision = 3
+		}
+		batches = append(batches, batch{[]string{fmt.Sprintf(`{"schema":1,"txn_id":"T-0","revision":%d,"state":"active","item":"a","location":"x","day":"2026-01-01","kind":"receipt","quantity":%d}`,
+			revision, quantity)}, deepDays + 1 + ledger.Frontier(i)})
+	}
+	return batches
+}
+
 // fetched turns a batch into what the client returns.
 func (b batch) fetched(from ledger.Frontier) broker.Fetched {
 	f := broker.Fetched{From: from, Next: b.next}
