@@ -259,7 +259,7 @@ func (c *cell) judge(record *cell, i int) error {
 		if at > i {
 			break
 		}
-		if !slices.Contains(record.statements, name) {
+		if !c.kind.mild && !slices.Contains(record.statements, name) { // what waits for another may look at it in more than one way
 			return fmt.Errorf("the call sent %s, which the recorded one did not", name)
 		}
 	}
