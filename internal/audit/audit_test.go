@@ -1,0 +1,212 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"amends/internal/audit"
+	"amends/internal/pipelinetest"
+	"amends/internal/verify"
+)
+
+// S10: an audit extends the verified cut, keeps it in the database with its time, and goes on from it in another process:
+// there only what is new is read and compared.
+func TestS10AuditGoesOnInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
+	var read int64
+	c := w.once(w.options(&read))
+	w.is(c, verify.Pass, "partition 0 has no saved state")
+	if read != 6 { // twice: a full cycle is a deep one
+		t.Errorf("%d records read", read)
+	}
+	first := w.state()
+	if p := first.Partitions[0]; len(first.Partitions) != 2 || p.Frontier != 3 || p.Sequence != 5 || p.Cause != 2 || p.Status != "PASS" ||
+		p.Verified.IsZero() || p.Full.IsZero() || p.Saved == nil || p.Saved.Frontier != 3 {
+		t.Fatalf("%+v", first)
+	}
+	w.load(pipelinetest.Correction...)
+	w.settled()
+	read = 0
+	c = w.once(w.options(&read))
+	w.is(c, verify.Pass, "")
+	if read != 1 || c.Outputs != 5 || c.Keys != 1 || c.SourceRecords != 4 {
+		t.Errorf("%d records read, %d outputs of %d keys compared, %d records in all", read, c.Outputs, c.Keys, c.SourceRecords)
+	}
+	second := w.state()
+	if p, was := second.Partitions[0], first.Partitions[0]; p.Frontier != 4 || p.Sequence != 10 || !p.Verified.After(was.Verified) || !p.Full.Equal(was.Full) || p.Saved.Frontier != 4 {
+		t.Errorf("%+v", p)
+	}
+	if c.Verified.IsZero() || c.Now.Before(c.Verified) || c.Now.Sub(c.Verified) > time.Minute {
+		t.Errorf("verified %v, now %v", c.Verified, c.Now)
+	}
+	read = 0
+	if c = w.once(w.options(&read)); c.Status != verify.Pass || read != 0 || c.Outputs != 0 {
+		t.Errorf("nothing is new: %d read, %d compared, %s", read, c.Outputs, c.Status)
+	}
+	// Of these cycles only the full one changed the status: one verification is recorded.
+	var n int
+	w.ok(w.conn.QueryRow(t.Context(), "SELECT count(*) FROM amends.verifications WHERE audit AND status = 'PASS' AND deep AND keys = 1").Scan(&n))
+	if n != 1 {
+		t.Errorf("%d verifications recorded", n)
+	}
+}
+
+// S10: a saved state that is missing, damaged or of another format costs a full cycle, which says so; nothing else.
+func TestS10AuditWithoutItsStateRecomputesEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
+	w.once(w.options(nil))
+	for _, c := range []struct{ sql, why string }{
+		{"UPDATE amends.audit_chunks SET data = set_byte(data, 3, get_byte(data, 3) # 1) WHERE partition = 0", "partition 0: the saved state cannot be used: its checksum is not that of"},
+		{"DELETE FROM amends.audit_chunks WHERE partition = 1", "partition 1: the saved state cannot be used: its checksum is not that of its 0 bytes"},
+		{"UPDATE amends.audit_state SET state_format = 99 WHERE partition = 0", "partition 0: the saved state cannot be used: format 99, this binary has 1"},
+		{"UPDATE amends.audit_state SET state_format = NULL, state_chunks = NULL, state_frontier = NULL, state_checksum = NULL WHERE partition = 1", "partition 1 has no saved state"},
+		{"UPDATE amends.audit_state SET frontier = 2 WHERE partition = 0", "the saved state is past the verified cut"},
+		{"DELETE FROM amends.audit_state WHERE partition = 1", "partition 1 has no saved state"},
+		{"UPDATE amends.audit_state SET status = 'INCOMPLETE' WHERE partition = 1", "the last cycle before this process ended INCOMPLETE"},
+		{"UPDATE amends.audit_state SET full_at = full_at - interval '1 hour' WHERE partition IN (0, 1)", "it is due"},
+	} {
+		rows := int64(1)
+		if strings.Contains(c.sql, "IN (0, 1)") {
+			rows = 2
+		}
+		w.exec(rows, c.sql)
+		var read int64
+		got := w.once(w.options(&read))
+		if got.Status != verify.Pass || !strings.Contains(got.Why, c.why) || read != 6 {
+			t.Errorf("%s: %s, full because %q, want %q; %d read", c.sql, got.Status, got.Why, c.why, read)
+		}
+		w.is(w.once(w.options(nil)), verify.Pass, "")
+	}
+}
+
+// SC35, C28: a tampered row that nothing changes is found by the next full cycle, named with key, day, expected and actual;
+// DRIFT is said in every cycle until a full one finds everything equal, and the audit goes on.
+func TestSC35TamperedRowIsFoundByAFullCycle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
+	w.once(w.options(nil))
+	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
+	w.load(receipt("widget", "T-4", 1, 5, 1))
+	w.settled()
+	w.is(w.once(w.options(nil)), verify.Pass, "") // it is not among what changed
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var mu sync.Mutex
+	var cycles []*audit.Cycle
+	drift := func(n int) {
+		t.Helper()
+		for {
+			mu.Lock()
+			seen := len(cycles)
+			last := append([]*audit.Cycle{}, cycles...)
+			mu.Unlock()
+			if seen >= n {
+				cycles = nil
+				for i, c := range last[:n] {
+					if c.Status != verify.Drift || c.Differences != 1 || c.First.ID.Key.Item != "widget" || c.First.ID.Day.String() != "2026-01-02" ||
+						c.First.Expected.Payload.Close != 80 || c.First.Actual.Payload.Close != 81 || c.First.Expected.Sources[0].TxnID != "T-2" {
+						t.Errorf("cycle %d: %s, first %+v", i, c.Status, c.First)
+					}
+				}
+				return
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("%d cycles: %v", seen, ctx.Err())
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	o := w.options(nil)
+	o.Every, o.FullEvery = 20*time.Millisecond, time.Nanosecond
+	o.Told = func(c *audit.Cycle) {
+		mu.Lock()
+		defer mu.Unlock()
+		cycles = append(cycles, c)
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- audit.New(o).Run(running) }()
+	drift(3)
+	if p := w.state().Partitions[0]; p.Status != "DRIFT" || p.Differences != 1 || p.Frontier != 4 || !strings.Contains(p.Detail, "balance") {
+		t.Errorf("%+v", p)
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	c := w.once(w.options(nil))
+	w.is(c, verify.Drift, "the last cycle before this process ended DRIFT")
+	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
+	w.is(w.once(w.options(nil)), verify.Pass, "the last cycle before this process ended DRIFT")
+	w.is(w.once(w.options(nil)), verify.Pass, "")
+}
+
+// SC35: live verifications and the cycles of an audit, one after the other under load: each PASS at its cut, never a false
+// DRIFT, and the verified cut follows the load.
+func TestSC35NoFalseDriftUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, loadConfig)
+	w.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	load.Go(func() { w.keepLoading(ctx) })
+	o := w.options(nil)
+	o.Every = 200 * time.Millisecond
+	o.FullEvery = 3 * time.Second
+	var full, changed int
+	var compared int64
+	o.Told = func(c *audit.Cycle) {
+		if c.Status != verify.Pass {
+			t.Errorf("audit: %s %v, first %+v", c.Status, c.Reasons, c.First)
+		}
+		if c.Why != "" {
+			full++
+		} else {
+			changed++
+			compared += c.Outputs
+		}
+	}
+	audited := make(chan error, 1)
+	go func() { audited <- audit.New(o).Run(ctx) }()
+	verified := 0
+	for began := time.Now(); time.Since(began) < 12*time.Second; verified++ {
+		j := w.job()
+		j.Deep = verified%4 == 3
+		r, err := j.Run(t.Context())
+		if err != nil || r.Status != verify.Pass {
+			t.Fatalf("verify %+v, %v", r, err)
+		}
+	}
+	cancel()
+	load.Wait()
+	if err := <-audited; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	w.settled()
+	c := w.once(w.options(nil))
+	if c.Status != verify.Pass {
+		t.Errorf("%s, first %+v", c.Status, c.First)
+	}
+	var records, outputs int64
+	w.ok(w.conn.QueryRow(t.Context(), "SELECT sum(frontier), sum(next_sequence) FROM amends.partitions").Scan(&records, &outputs))
+	t.Logf("%d records, %d outputs; %d live verifications; %d full cycles, %d others that compared %d outputs", records, outputs, verified, full, changed, compared)
+	if full < 2 || changed < 3 || compared < 500 || verified < 5 || records < 2000 {
+		t.Error("too little happened")
+	}
+}
