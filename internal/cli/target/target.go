@@ -118,28 +118,43 @@ func (e *Env) BrokerOptions(otherwise []string) broker.Options {
 	return broker.Options{Brokers: addresses, ClientID: "amends"}
 }
 
-// Target finds the manifest, the broker and the database: what was named, or all of the running embedded stack.
-func (e *Env) Target() (*Target, error) {
-	t := &Target{}
+// Manifest finds the manifest that was named, or that of the running embedded stack. No service is needed.
+func (e *Env) Manifest() (*manifest.Manifest, error) {
+	m, _, err := e.manifestOf()
+	return m, err
+}
+
+func (e *Env) manifestOf() (*manifest.Manifest, embedded.Endpoints, error) {
 	var running embedded.Endpoints
 	path := e.manifest
 	if path == "" {
 		found, ok, err := embedded.Running(e.Getenv("AMENDS_DIR"))
 		if err != nil {
-			return nil, err
+			return nil, running, err
 		}
 		if !ok || found.Manifest == "" {
-			return nil, usage.Errorf("no manifest: name one with -manifest FILE or AMENDS_MANIFEST, or start one with: %s demo", e.Program)
+			return nil, running, usage.Errorf("no manifest: name one with -manifest FILE or AMENDS_MANIFEST, or start one with: %s demo", e.Program)
 		}
 		running, path = found, found.Manifest
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usage.Errorf("read manifest: %v", err)
+		return nil, running, usage.Errorf("read manifest: %v", err)
 	}
-	if t.Manifest, err = manifest.Parse(raw); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	m, err := manifest.Parse(raw)
+	if err != nil {
+		return nil, running, fmt.Errorf("%s: %w", path, err)
 	}
+	return m, running, nil
+}
+
+// Target finds the manifest, the broker and the database: what was named, or all of the running embedded stack.
+func (e *Env) Target() (*Target, error) {
+	m, running, err := e.manifestOf()
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{Manifest: m}
 	t.Broker = e.BrokerOptions(running.Brokers)
 	if t.Database, err = usage.Secret(e.Getenv, DatabaseName); err != nil {
 		return nil, err
