@@ -99,11 +99,17 @@ type Options struct {
 	Problems int
 }
 
-// plan is what the first pass found: the checksum of each page, and what there is to publish.
+// plan is what the first pass found: each page, and what there is to publish.
 type plan struct {
-	pages   []sum
+	pages   []mark
 	records int64
 	after   int64 // lines up to it are published already
+}
+
+// mark is how the second pass knows a page again.
+type mark struct {
+	sum   sum
+	first int64 // number of its first line, which the page before may end with
 }
 
 // Check validates all of the file and returns the number of its records. Nothing is published.
@@ -176,7 +182,7 @@ func (l *Load) validate(ctx context.Context) (*plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.pages, out.records = append(out.pages, p.sum), out.records+int64(len(p.records))
+		out.pages, out.records = append(out.pages, mark{p.sum, p.first}), out.records+int64(len(p.records))
 		for _, problem := range p.problems {
 			refused.Codes[problem.Code]++
 		}
@@ -262,12 +268,12 @@ func (s *second) publish(ctx context.Context) error {
 	defer pages.close()
 	s.looked = time.Now()
 	passed := int64(0)
-	for _, want := range s.plan.pages {
+	for i, want := range s.plan.pages {
 		p, err := pages.next()
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if err != nil || p.sum != want {
+		if err != nil || p.sum != want.sum {
 			return fmt.Errorf("%w, at line %d or after it", ErrChanged, p.first)
 		}
 		passed += int64(len(p.records))
@@ -276,7 +282,7 @@ func (s *second) publish(ctx context.Context) error {
 			return err
 		}
 		last, err := s.publishPage(ctx, p)
-		s.line = max(s.line, last)
+		s.line = max(s.line, s.ended(p, last, i+1))
 		if s.Acknowledged != nil {
 			err = errors.Join(err, s.Acknowledged(s.line))
 		}
@@ -290,6 +296,19 @@ func (s *second) publish(ctx context.Context) error {
 	}
 	_, err = CheckSource(ctx, s.Topics, s.Manifest)
 	return err
+}
+
+// ended returns the last line up to last that has ended with the page: the next page may go on with its last line.
+func (s *second) ended(p page, last int64, next int) int64 {
+	if next == len(s.plan.pages) || last < s.plan.pages[next].first {
+		return last
+	}
+	for i := len(p.records) - 1; i >= 0; i-- {
+		if line := p.records[i].line; line < s.plan.pages[next].first {
+			return line
+		}
+	}
+	return 0
 }
 
 // check looks at the guard and, now and then, at the source topic.

@@ -22,7 +22,7 @@ type Rows struct {
 type Row struct {
 	Values   [][]byte
 	Problems []Problem // those without a line are at the row's
-	Line     int64     // that the row begins at, from 1; later rows have later lines
+	Line     int64     // that the row begins at, from 1; later rows have no earlier ones
 	Read     int64     // bytes of the file up to the row's end
 }
 
@@ -35,7 +35,7 @@ func (l *Load) foreign() (*pages, error) {
 	parser := valueParser{cfg: l.Manifest.Config}
 	line := int64(0)
 	next := func() (page, error) {
-		out, h := page{first: line + 1}, sha256.New()
+		out, h := page{first: line + 1}, sha256.New() // said where the file ends early
 		for bytes := 0; out.lines < pageRecords && bytes < pageBytes; out.lines++ {
 			row, err := rows.Next()
 			if errors.Is(err, io.EOF) {
@@ -44,7 +44,9 @@ func (l *Load) foreign() (*pages, error) {
 			if err != nil {
 				return out, fmt.Errorf("read source file: %w", err)
 			}
-			line = row.Line
+			if line = row.Line; out.lines == 0 {
+				out.first = line
+			}
 			out.read = row.Read
 			for _, problem := range row.Problems {
 				problem.Line = max(problem.Line, row.Line)

@@ -147,3 +147,34 @@ func TestLoadRefusesRows(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Rows of one line may lie on two pages: the line is acknowledged with the last of them.
+func TestALineThatGoesOnIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	w := pipelinetest.New(t, twoKeys)
+	l, _ := loading(w, "dump.sql", provision.JSONL)
+	l.Rows = func() (*provision.Rows, error) {
+		n := 0
+		return &provision.Rows{Close: func() error { return nil }, Next: func() (provision.Row, error) {
+			if n++; n > 2500 {
+				return provision.Row{}, io.EOF
+			}
+			line := int64(1)
+			if n > 900 {
+				line = 2
+			}
+			if n > 2200 {
+				line = 3
+			}
+			return provision.Row{Line: line, Values: [][]byte{[]byte(value("a", n))}}, nil
+		}}, nil
+	}
+	var acknowledged []int64
+	l.Acknowledged = func(line int64) error { acknowledged = append(acknowledged, line); return nil }
+	if n, err := l.Run(t.Context()); n != 2500 || err != nil {
+		t.Fatalf("%d records, %v", n, err)
+	}
+	if diff := cmp.Diff([]int64{1, 1, 3}, acknowledged); diff != "" {
+		t.Error(diff)
+	}
+}
