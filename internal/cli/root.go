@@ -44,6 +44,7 @@ func table() []command {
 		{"tail", func(a *app) *cobra.Command { return query.Tail(a.Env) }},
 		{"status", func(a *app) *cobra.Command { return operate.Status(a.Env) }},
 		{"diagnostics", func(a *app) *cobra.Command { return operate.Diagnostics(a.Env) }},
+		{"inspect", func(a *app) *cobra.Command { return operate.Inspect(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},
