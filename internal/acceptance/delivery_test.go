@@ -148,7 +148,7 @@ func TestC4C33C36VersionsWhileNobodyPublishes(t *testing.T) {
 	await(t, "everything published", func() bool { return s.one("SELECT sum(next_sequence) FROM amends.relay_progress") == "7" })
 	s.start("amends -role view -manifest pipeline.json")
 	s.verify(0)
-	const head = `{"schema":1,"namespace":"accepted","sequence":%d,"output":["balance",%s,"2026-01-01"],"version":%d,"present":%s,"cause":{"partition":%d,"offset":%d,"txn_id":"%s","revision":%d},"repair":{"index":0,"count":%d}}`
+	head := `{"schema":1,"namespace":"` + s.name + `","sequence":%d,"output":["balance",%s,"2026-01-01"],"version":%d,"present":%s,"cause":{"partition":%d,"offset":%d,"txn_id":"%s","revision":%d},"repair":{"index":0,"count":%d}}`
 	wantA := fmt.Sprintf(head, 2, `"widget","berlin"`, 2, `false,"payload":null`, 0, 1, "A", 2, 1)
 	wantB := fmt.Sprintf(head, 3, `"gadget","paris"`, 3, `true,"payload":{"close":90}`, 1, 2, "B", 3, 1)
 	if got := s.published(0); len(got) != 3 || got[2] != wantA {

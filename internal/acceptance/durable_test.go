@@ -260,8 +260,7 @@ func TestSC29ChangedConfiguration(t *testing.T) {
 func TestC20NoFalseContention(t *testing.T) {
 	t.Parallel()
 	database := pgtest.New(t)
-	config := func(name string) string { return strings.Replace(twoKeys, `"accepted"`, `"`+name+`"`, 1) }
-	a, b := newIn(t, database, "a", config("a")), newIn(t, database, "b", config("b"))
+	a, b := newIn(t, database, "a", twoKeys), newIn(t, database, "b", twoKeys)
 	a.bind()
 	b.bind()
 	a.roles()

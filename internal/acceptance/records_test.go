@@ -186,7 +186,7 @@ func TestSC37C40IdentifiersKeepTheirBytes(t *testing.T) {
 		}
 		p, sequence := r.Partition, len(want[r.Partition])
 		tail := fmt.Sprintf(`"cause":{"partition":%d,"offset":%d,"txn_id":"%s","revision":1},"repair":{"index":%%d,"count":2}}`, p, sequence/2, id.json)
-		head := `{"schema":1,"namespace":"accepted","sequence":%d,"output":["%s","%s","%s"%s],"version":1,"present":true,"payload":%s,%s`
+		head := `{"schema":1,"namespace":"` + s.name + `","sequence":%d,"output":["%s","%s","%s"%s],"version":1,"present":true,"payload":%s,%s`
 		want[p] = append(want[p], fmt.Sprintf(head, sequence, "balance", id.json, id.json, `,"2026-01-01"`, `{"close":7}`, strings.Replace(tail, "%d", "0", 1)),
 			fmt.Sprintf(head, sequence+1, "status", id.json, id.json, "", `{"status":"READY","reasons":[],"more":0}`, strings.Replace(tail, "%d", "1", 1)))
 		wantKeys[p] = append(wantKeys[p], key, key)

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -44,10 +45,11 @@ const (
 // newUnbound makes a namespace without an output. An empty config is the worked example's.
 func newUnbound(t testing.TB, config string) *space {
 	t.Helper()
-	return newIn(t, pgtest.New(t), "accepted", config)
+	return newIn(t, pgtest.New(t), fmt.Sprintf("accepted-%.8s", strings.ToLower(rand.Text())), config)
 }
 
-// newIn makes an unbound namespace in a database.
+// newIn makes an unbound namespace in a database; its name stands for the one in config. Tests share a broker, where a name is
+// that of a consumer group too.
 func newIn(t testing.TB, database, name, config string) *space {
 	t.Helper()
 	s := &space{shell: newShell(t), name: name, brokers: kafkatest.Brokers(t)}
@@ -56,7 +58,7 @@ func newIn(t testing.TB, database, name, config string) *space {
 	s.connect()
 	line := fmt.Sprintf("amendsctl source-create -namespace %s -topic %s", name, s.source)
 	if config != "" {
-		s.write("config.json", config)
+		s.write("config.json", strings.Replace(config, `"namespace":"accepted"`, `"namespace":"`+name+`"`, 1))
 		line += " -config config.json"
 	}
 	s.write("source.json", s.run(line))
