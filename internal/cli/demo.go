@@ -17,6 +17,7 @@ import (
 	"amends/internal/cli/target"
 	"amends/internal/embedded"
 	"amends/internal/lease"
+	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/provision"
 	"amends/internal/report"
@@ -260,11 +261,14 @@ func (d *demo) outro(r *showcase.Result, stops bool) {
 		d.say("")
 		return
 	}
-	d.say("Try   " + d.command("explain widget berlin 2026-01-02"))
-	d.say("      " + d.command("view show"))
+	first := "view show"
+	if _, known := d.target.Manifest.Config.Terms(ledger.StockKey{Item: "widget", Location: "berlin"}); known {
+		first = "explain widget berlin 2026-01-02"
+	}
+	d.say("Try   " + d.command(first))
 	d.say("      " + d.command("verify -deep"))
-	d.say("      " + d.command("demo crash") + "     kill the worker mid-transaction and watch")
-	d.say("      " + d.command("demo retail") + "    a year of sales with real cancellations")
+	d.say("      " + d.command("demo crash") + "     # kill the worker mid-transaction and watch")
+	d.say("      " + d.command("demo retail") + "    # a year of sales with real cancellations")
 	d.say("")
 }
 

@@ -87,7 +87,8 @@ func readView(ctx context.Context, s *reader.Snapshot, at ledger.Partition, p *a
 		if !row.Present {
 			p.ViewWithdrawn++
 		}
-		b = fmt.Appendf(b[:0], "%q %q %v %v %d %d %t %d\n", row.ID.Key.Item, row.ID.Key.Location, row.ID.Day, row.ID.Kind, row.Version, row.Sequence, row.Present, row.Digest)
+		b = fmt.Appendf(b[:0], "%q %q %v %v %d %d %t %d %d %d\n", row.ID.Key.Item, row.ID.Key.Location, row.ID.Day, row.ID.Kind, row.Version, row.Sequence,
+			row.Present, row.Close, row.Previous, row.Digest)
 		sum.Write(b)
 		if row.ID.Key == storyKey() {
 			story = append(story, storyRow(row))
