@@ -67,10 +67,12 @@ var table = map[string]rule{
 	"progress":  {external: "golang.org/x/term"},
 	"tabular":   {},
 	"mapping":   {internal: "ledger tabular", external: "github.com/goccy/go-yaml"},
+	"intake":    {internal: "ledger manifest wire provision tabular mapping"},
 
 	// edges
 	"@fixtures":        {},
 	"roles":            {internal: "ledger manifest store broker worker delivery lease"},
+	"recovery":         {internal: "ledger manifest wire store store/postgres store/postgres/reader broker lease verify report provision roles"},
 	"embedded/process": {external: "golang.org/x"},
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
@@ -83,9 +85,11 @@ var table = map[string]rule{
 	"showcase/account": {internal: "report"},
 	"showcase/crash":   {internal: "ledger manifest wire workload store store/postgres store/postgres/reader broker provision verify report embedded/process showcase/account showcase/barrier @fixtures"},
 	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage embedded showcase/account showcase/crash", external: "github.com/spf13 golang.org/x"},
+	"cli/restore":      {internal: "ledger manifest wire store verify report inspect provision recovery progress usage cli/target", external: "github.com/spf13"},
 	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
 	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose", external: "github.com/spf13"},
-	"cli":              {internal: "cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli/importing":    {internal: "broker usage progress provision intake cli/target", external: "github.com/spf13"},
+	"cli":              {internal: "cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -135,7 +139,7 @@ const tools = "testcount mutate @cmd/amends-devstack"
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease"
-	controlPlane = "verify audit report explain inspect provision oracle roles cli cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
+	controlPlane = "verify audit report explain inspect provision oracle roles recovery cli cli/restore cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.
