@@ -41,13 +41,9 @@ func Main(names Names) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
-	defer signal.Stop(signals)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt) // to the very end: without it a late second one would kill
 	go func() {
-		s, ok := <-signals
-		if !ok {
-			return
-		}
+		s := <-signals
 		fmt.Fprintf(os.Stderr, "%s: draining; a second one aborts\n", s)
 		cancel(errStopped)
 		for first := time.Now(); time.Since(first) < sameSignal; {
