@@ -9,6 +9,7 @@ import (
 	"amends/internal/journal"
 	"amends/internal/manifest"
 	"amends/internal/provision"
+	"amends/internal/recovery"
 	"amends/internal/report"
 	"amends/internal/store"
 	"amends/internal/usage"
@@ -42,12 +43,12 @@ var classes = []struct {
 	matches   func(error) bool
 	code      int
 }{
-	{code: exitUsage, matches: isUsage, sentinels: []error{provision.ErrUnbound, provision.ErrSameTopic, provision.ErrTopicName, verify.ErrUnbound}},
-	{code: exitIntegrity, matches: isIdentity, sentinels: []error{store.ErrIntegrity, store.ErrProtocol, worker.ErrIntegrity, journal.ErrChecksum, broker.ErrNoTopic}},
-	{code: exitUnresolved, sentinels: []error{store.ErrCommitUnknown, broker.ErrUnknownOutcome, provision.ErrUnresolved, worker.ErrUnresolved, delivery.ErrUnresolved}},
+	{code: exitUsage, matches: isUsage, sentinels: []error{provision.ErrUnbound, provision.ErrSameTopic, provision.ErrTopicName, verify.ErrUnbound, recovery.ErrName, recovery.ErrPartitions}},
+	{code: exitIntegrity, matches: isIdentity, sentinels: []error{store.ErrIntegrity, store.ErrProtocol, worker.ErrIntegrity, journal.ErrChecksum, broker.ErrNoTopic, recovery.ErrHistory}},
+	{code: exitUnresolved, sentinels: []error{store.ErrCommitUnknown, broker.ErrUnknownOutcome, provision.ErrUnresolved, worker.ErrUnresolved, delivery.ErrUnresolved, recovery.ErrUncertain}},
 	{code: exitFenced, sentinels: []error{store.ErrFence, errNoStandby}},
 	{code: exitMisfit, sentinels: []error{store.ErrNoSchema, store.ErrSchema, store.ErrNoNamespace, store.ErrConfig, store.ErrBinding,
-		store.ErrBindRefused, journal.ErrFormat}},
+		store.ErrBindRefused, journal.ErrFormat, recovery.ErrDestination}},
 }
 
 // classify is the only place where an error becomes an exit code (I25).

@@ -6,8 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/importing"
+	"amends/internal/cli/manual"
 	"amends/internal/cli/operate"
+	"amends/internal/cli/proof"
 	"amends/internal/cli/query"
+	"amends/internal/cli/restore"
 	"amends/internal/cli/target"
 	"amends/internal/cli/watch"
 	"amends/internal/usage"
@@ -30,13 +34,16 @@ type command struct {
 func table() []command {
 	return []command{
 		{"demo", (*app).demo},
+		{"showcase", (*app).showcase},
 		{"dev", (*app).dev},
 		{"run", (*app).run},
 		{"source create", (*app).sourceCreate},
 		{"source load", (*app).sourceLoad},
+		{"import", func(a *app) *cobra.Command { return importing.Import(a.Env) }},
 		{"output create", (*app).outputCreate},
 		{"view show", (*app).viewShow},
 		{"verify", (*app).verify},
+		{"audit", func(a *app) *cobra.Command { return proof.Audit(a.Env) }},
 		{"explain", func(a *app) *cobra.Command { return query.Explain(a.Env) }},
 		{"balance", func(a *app) *cobra.Command { return query.Balance(a.Env) }},
 		{"history", func(a *app) *cobra.Command { return query.History(a.Env) }},
@@ -44,12 +51,17 @@ func table() []command {
 		{"tail", func(a *app) *cobra.Command { return query.Tail(a.Env) }},
 		{"status", func(a *app) *cobra.Command { return operate.Status(a.Env) }},
 		{"diagnostics", func(a *app) *cobra.Command { return operate.Diagnostics(a.Env) }},
+		{"replay", func(a *app) *cobra.Command { return restore.Replay(a.Env) }},
+		{"rebuild", func(a *app) *cobra.Command { return restore.Rebuild(a.Env) }},
+		{"compare", func(a *app) *cobra.Command { return watch.Wrap(a.Env, restore.Compare(a.Env)) }},
 		{"inspect", func(a *app) *cobra.Command { return operate.Inspect(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},
 		{"migrate up", (*app).migrateUp},
 		{"migrate status", (*app).migrateStatus},
+		{"config print", func(a *app) *cobra.Command { return manual.Config(a.Env) }},
+		{"man", func(a *app) *cobra.Command { return manual.Man(a.Env) }},
 		{"version", (*app).version},
 	}
 }
@@ -63,6 +75,7 @@ var groups = map[string]string{
 	"output":  "Create and bind the output topic",
 	"view":    "Read the view",
 	"migrate": "Database schema: apply migrations, show their state",
+	"config":  "Settings and where they come from",
 }
 
 // name returns the program as people call it.
@@ -84,7 +97,7 @@ func (a *app) root() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a.Getenv = settings.Lookup
+		a.Getenv, a.Settings = settings.Lookup, settings
 		return settings.Apply(cmd)
 	}
 	parents := map[string]*cobra.Command{}
@@ -103,6 +116,9 @@ func (a *app) root() *cobra.Command {
 		}
 		built.Use = strings.TrimSpace(name + " " + built.Use)
 		built.DisableFlagsInUseLine = true
+		if built.ValidArgsFunction == nil {
+			built.ValidArgsFunction = cobra.NoFileCompletions
+		}
 		built.Example = a.examples(built.Example)
 		if !nested {
 			root.AddCommand(built)
@@ -115,6 +131,7 @@ func (a *app) root() *cobra.Command {
 		parents[parent].AddCommand(built)
 	}
 	root.Example = a.examples(root.Example)
+	manual.Add(root)
 	return root
 }
 

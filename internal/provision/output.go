@@ -65,7 +65,31 @@ func CreateOutput(ctx context.Context, topics Creator, ns Binder, m *manifest.Ma
 	if err := fresh(topic, m.Config.Partitions); err != nil {
 		return nil, err
 	}
-	out := manifest.Output{Topic: o.Topic, Incarnation: topic.Incarnation, Partitions: topic.Partitions}
+	return bindTo(ctx, ns, m, manifest.Output{Topic: o.Topic, Incarnation: topic.Incarnation, Partitions: topic.Partitions})
+}
+
+// BindOutput binds a namespace to an output topic that was created for it, which is known by its incarnation, and returns
+// the bound manifest. Repeating the exact binding is idempotent; a topic that is another one now, or holds records before
+// it is bound, is refused (S9).
+func BindOutput(ctx context.Context, topics Describer, ns Binder, m *manifest.Manifest, out manifest.Output) (*manifest.Manifest, error) {
+	bound, err := ns.Binding(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read output binding: %w", err)
+	}
+	if bound != nil {
+		return adopt(ctx, topics, &manifest.Manifest{Config: m.Config, SourceTopic: m.SourceTopic, Output: &out}, Output{Topic: out.Topic}, *bound)
+	}
+	topic, err := check(ctx, topics, out.Topic, out.Incarnation, out.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	if err := fresh(topic, m.Config.Partitions); err != nil {
+		return nil, err
+	}
+	return bindTo(ctx, ns, m, out)
+}
+
+func bindTo(ctx context.Context, ns Binder, m *manifest.Manifest, out manifest.Output) (*manifest.Manifest, error) {
 	if err := bind(ctx, ns, out); err != nil {
 		return nil, fmt.Errorf("bind namespace %s to %s: %w", m.Config.Namespace, describe(out), err)
 	}
@@ -73,7 +97,7 @@ func CreateOutput(ctx context.Context, topics Creator, ns Binder, m *manifest.Ma
 }
 
 // adopt answers for a namespace that is bound already: the same topic gives the same manifest, any other is refused.
-func adopt(ctx context.Context, topics Creator, m *manifest.Manifest, o Output, bound manifest.Output) (*manifest.Manifest, error) {
+func adopt(ctx context.Context, topics Describer, m *manifest.Manifest, o Output, bound manifest.Output) (*manifest.Manifest, error) {
 	if bound.Topic != o.Topic {
 		return nil, fmt.Errorf("%w: namespace %s is bound to %s, once and for all", store.ErrBinding, m.Config.Namespace, describe(bound))
 	}

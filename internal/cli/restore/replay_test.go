@@ -1,0 +1,147 @@
+package restore_test
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var story = []string{"before.jsonl", "correction.jsonl", "cancel-last-day.jsonl"}
+
+// SC27: a dry replay changes nothing, an executed one the epoch (and with it the nonce) alone.
+func TestSC27ReplayChangesOnlyTheEpoch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story...)
+	before := w.dump("")
+	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.stdout, "SAME  5 records ") || !strings.Contains(a.stderr, "5 source offsets") ||
+		!strings.Contains(a.stderr, "11 messages") {
+		t.Errorf("dry:\n%s\n%s", a.stdout, a.stderr)
+	}
+	if d := cmp.Diff(before, w.dump("")); d != "" {
+		t.Fatalf("a dry replay changed (-before +after):\n%s", d)
+	}
+	const (
+		epochs = `SELECT string_agg(epoch::text, ' ' ORDER BY partition) FROM amends.partitions`
+		raised = `SELECT string_agg((epoch + 1)::text, ' ' ORDER BY partition) FROM amends.partitions`
+		rest   = `SELECT json_agg(to_jsonb(p) - 'epoch' - 'nonce' ORDER BY partition)::text FROM amends.partitions AS p`
+	)
+	was, want, others := w.read(epochs), w.read(raised), w.read(rest)
+	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.stdout, "REPLAYED  5 records ") {
+		t.Errorf("executed:\n%s", a.stdout)
+	}
+	if now := w.read(epochs); now != want {
+		t.Errorf("epochs %s became %s, want %s", was, now, want)
+	}
+	if d := cmp.Diff(others, w.read(rest)); d != "" {
+		t.Errorf("partition rows, epoch and nonce aside (-before +after):\n%s", d)
+	}
+	after := w.dump("")
+	delete(before, "partitions")
+	delete(after, "partitions")
+	if d := cmp.Diff(before, after); d != "" {
+		t.Errorf("an executed replay changed (-before +after):\n%s", d)
+	}
+}
+
+// A worker that runs while a replay is executed is fenced: it ends with code 10, and the next one goes on.
+func TestReplayFencesARunningWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story[0])
+	p := w.start("run -manifest @pipeline.json -role source")
+	await(t, "the worker claims", func() bool { return w.read(`SELECT min(epoch)::text FROM amends.partitions`) >= "2" })
+	w.want(0, "", "replay -manifest @pipeline.json -execute")
+	if code := p.wait(); code != 10 {
+		t.Errorf("the worker ended with %d, want 10\n%s", code, p.stderr)
+	}
+	w.loaded(story[1:]...)
+	w.want(0, "", "replay -manifest @pipeline.json")
+}
+
+// Whatever is not recorded as the source holds it is named by its coordinates, and nothing is changed.
+func TestReplayNamesWhatDiffers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story...)
+	for name, c := range map[string]struct{ tamper, first string }{
+		"digest":  {`UPDATE amends.journal SET digest = '\x00112233445566778899aabbccddeeff' WHERE source_offset = 1`, "DIGEST partition 0 offset 1"},
+		"missing": {`DELETE FROM amends.journal WHERE source_offset IN (0, 4)`, "MISSING partition 0 offset 0"},
+		"extra": {`INSERT INTO amends.journal SELECT (json_populate_record(j, '{"source_offset":7}')).* FROM amends.journal AS j WHERE source_offset = 4`,
+			"EXTRA partition 0 offset 7"},
+		"elsewhere": {`UPDATE amends.journal SET partition = 1 WHERE source_offset = 4`, "MISSING partition 0 offset 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.exec("CREATE TABLE IF NOT EXISTS kept AS SELECT * FROM amends.journal; " + c.tamper)
+			defer w.exec("TRUNCATE amends.journal; INSERT INTO amends.journal SELECT * FROM kept")
+			before := w.dump("")
+			a := w.want(11, c.first, "replay -manifest @pipeline.json -execute -o json")
+			var j struct {
+				Result      string
+				Executed    bool
+				Differences struct {
+					Count int64
+					First []struct {
+						What              string
+						Partition, Offset int64
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(a.stdout), &j); err != nil || j.Result != "DIFFERS" || j.Executed || len(j.Differences.First) != int(j.Differences.Count) {
+				t.Errorf("%v: %s", err, a.stdout)
+			}
+			if want := map[string]int64{"digest": 1, "missing": 2, "extra": 1, "elsewhere": 2}[name]; j.Differences.Count != want {
+				t.Errorf("%d differences, want %d: %s", j.Differences.Count, want, a.stdout)
+			}
+			if d := cmp.Diff(before, w.dump("")); d != "" {
+				t.Errorf("changed (-before +after):\n%s", d)
+			}
+		})
+	}
+	w.want(0, "", "replay -manifest @pipeline.json")
+}
+
+func TestReplayOfAnEmptyNamespaceAndOfNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.stdout, "REPLAYED  0 records ") {
+		t.Error(a.stdout)
+	}
+	w.want(13, "", "replay -manifest "+w.write("other.json", strings.Replace(w.text("pipeline.json"), `"shop"`, `"none"`, 1)))
+	w.want(2, `takes no argument "shop"`, "replay shop -manifest @pipeline.json")
+}
+
+// A source that lost records, or is another one, is no history to replay.
+func TestReplayRefusesAHistoryThatIsNotComplete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story...)
+	before := w.dump("")
+	w.truncate("shop-source", 0, 2)
+	w.want(11, "log start", "replay -manifest @pipeline.json -execute")
+	w.recreate("shop-source", 2)
+	w.want(11, "incarnation", "replay -manifest @pipeline.json -execute")
+	if d := cmp.Diff(before, w.dump("")); d != "" {
+		t.Errorf("changed (-before +after):\n%s", d)
+	}
+}
+
+// A replay that is stopped ends with code 1 and has changed nothing.
+func TestReplayStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story...)
+	before := w.dump("")
+	h := w.hold("replay_journal")
+	p := w.start("replay -manifest @pipeline.json -execute", "AMENDS_DATABASE_URL="+h.url)
+	h.await(p)
+	if code := p.signal(syscall.SIGTERM); code != 1 {
+		t.Errorf("ended with %d, want 1\n%s", code, p.stderr)
+	}
+	if d := cmp.Diff(before, w.dump("")); d != "" {
+		t.Errorf("changed (-before +after):\n%s", d)
+	}
+}
