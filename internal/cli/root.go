@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"amends/internal/cli/console"
 	"amends/internal/cli/importing"
 	"amends/internal/cli/manual"
 	"amends/internal/cli/operate"
@@ -60,6 +61,7 @@ func table() []command {
 		{"sim", (*app).sim},
 		{"migrate up", (*app).migrateUp},
 		{"migrate status", (*app).migrateStatus},
+		{"sql", func(a *app) *cobra.Command { return console.SQL(a.Env) }},
 		{"config print", func(a *app) *cobra.Command { return manual.Config(a.Env) }},
 		{"man", func(a *app) *cobra.Command { return manual.Man(a.Env) }},
 		{"version", (*app).version},

@@ -48,6 +48,7 @@ var table = map[string]rule{
 	"store/postgres/trail":   {internal: "ledger store"},
 	"store/postgres/reader":  {internal: "ledger store store/postgres/row store/postgres/session", external: pgx},
 	"store/postgres/upkeep":  {internal: "ledger store store/postgres/session"},
+	"store/postgres/console": {internal: "store/postgres/session", external: pgx},
 	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/reader store/postgres/upkeep store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
 	"broker":                 {internal: "ledger", external: franz},
 
@@ -86,10 +87,11 @@ var table = map[string]rule{
 	"showcase/crash":   {internal: "ledger manifest wire workload store store/postgres store/postgres/reader broker provision verify report embedded/process showcase/account showcase/barrier @fixtures"},
 	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage embedded showcase/account showcase/crash", external: "github.com/spf13 golang.org/x"},
 	"cli/restore":      {internal: "ledger manifest wire store verify report inspect provision recovery progress usage cli/target", external: "github.com/spf13"},
+	"cli/console":      {internal: "report store/postgres/console usage cli/target", external: "github.com/spf13 golang.org/x"},
 	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
 	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose", external: "github.com/spf13"},
 	"cli/importing":    {internal: "broker usage progress provision intake cli/target", external: "github.com/spf13"},
-	"cli":              {internal: "cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 

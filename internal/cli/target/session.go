@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"amends/internal/broker"
+	"amends/internal/embedded"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/usage"
@@ -108,14 +109,27 @@ func (e *Env) Patiently(ctx context.Context, service string, fn func() error) er
 	}
 }
 
-// Database opens the database that the environment names, without a namespace.
-func (e *Env) Database(ctx context.Context) (*postgres.DB, error) {
+// DatabaseURL returns the URL of the database that the environment names, else that of the running embedded stack.
+func (e *Env) DatabaseURL() (string, error) {
 	url, err := usage.Secret(e.Getenv, DatabaseName)
+	if err != nil || url != "" {
+		return url, err
+	}
+	running, found, err := embedded.Running(e.Getenv("AMENDS_DIR"))
+	if err != nil {
+		return "", err
+	}
+	if !found || running.DatabaseURL == "" {
+		return "", MissingDatabase()
+	}
+	return running.DatabaseURL, nil
+}
+
+// Database opens that database, without a namespace.
+func (e *Env) Database(ctx context.Context) (*postgres.DB, error) {
+	url, err := e.DatabaseURL()
 	if err != nil {
 		return nil, err
-	}
-	if url == "" {
-		return nil, MissingDatabase()
 	}
 	ctx, cancel := context.WithTimeout(ctx, GiveUp)
 	defer cancel()
