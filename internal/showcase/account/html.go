@@ -1,10 +1,12 @@
 package account
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -112,6 +114,9 @@ func story(moments []Moment) []Line {
 			}
 		}
 	}
+	slices.SortFunc(order, func(a, b output) int { // as the view orders them: by day, the balance first, the status last
+		return cmp.Or(cmp.Compare(rank(a.day), rank(b.day)), strings.Compare(a.day, b.day), strings.Compare(b.kind, a.kind))
+	})
 	var lines []Line
 	for i, at := range order {
 		l := Line{Name: strings.TrimSpace(at.day + " " + at.kind)}
@@ -124,6 +129,14 @@ func story(moments []Moment) []Line {
 		lines = append(lines, l)
 	}
 	return lines
+}
+
+// rank puts what has no day last.
+func rank(day string) int {
+	if day == "" {
+		return 1
+	}
+	return 0
 }
 
 // cell is what the view says of one output of the story.
