@@ -29,6 +29,7 @@ type world struct {
 	states  []*engine.States
 	at      []engine.Position
 	decoder *wire.Decoder
+	commit  func(*ledger.Batch) // nil: nothing is stored
 }
 
 func newWorld(t testing.TB, cfg *manifest.Config) *world {
@@ -64,6 +65,9 @@ func (w *world) add(t testing.TB, rec ledger.SourceRecord) ledger.Decision {
 		t.Fatal(err)
 	}
 	w.at[p] = engine.Position{Frontier: b.Next, Sequence: b.NextSequence}
+	if w.commit != nil {
+		w.commit(&b)
+	}
 	d := b.Decisions[0]
 	w.records = append(w.records, rec)
 	if w.oracle.Add(p, rec.Offset, rec.Key, rec.Value).Rejection == 0 {

@@ -156,7 +156,7 @@ func change(x *explain.Difference) (*big.Int, bool) {
 }
 
 func (d *comparison) text(out io.Writer) error {
-	count, keys, last := 0, 0, ledger.StockKey{}
+	count, keys, last := int64(0), int64(0), ledger.StockKey{}
 	err := d.each(func(_ explain.Span, x *explain.Difference) error {
 		if count++; count == 1 || x.Output.Key != last {
 			keys++
@@ -167,7 +167,7 @@ func (d *comparison) text(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d outputs of %d keys were told differently\n", count, keys)
+	fmt.Fprintf(out, "%s of %s told differently\n", counted(count, "output"), counted(keys, "key"))
 	for _, s := range d.spans {
 		fmt.Fprintf(out, "partition %d: source below %d, then below %d\n", s.Partition, s.Before.Frontier, s.After.Frontier)
 	}

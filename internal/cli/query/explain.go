@@ -135,7 +135,7 @@ func (w words) line(l *explain.Line, in ledger.Partition) (source, text string) 
 	case explain.OpeningBalance:
 		return "-", "opening balance"
 	case explain.DayOfMovements:
-		return "-", fmt.Sprintf("%d movements of the day", l.Movements)
+		return "-", counted(l.Movements, "movement") + " of the day"
 	}
 	kind, _ := ledger.ParseKind(string(l.Kind))
 	text = fmt.Sprintf("%s revision %d, %s", inspect.Name(l.TxnID), l.Revision, kindName(kind))

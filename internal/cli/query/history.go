@@ -79,8 +79,9 @@ func historyText(out io.Writer, w words, told *explain.Told, q *explain.Question
 	if q.Day != 0 {
 		about += " " + q.Day.String()
 	}
-	fmt.Fprintf(out, "%s: %d versions, %d of them corrections, %d withdrawals; now %s\n", about, told.Versions, told.Corrections, told.Withdrawals,
-		w.headline(&told.Answer, 0, q.At))
+	fmt.Fprintf(out, "%s: %s, of them %s and %s\n", about, counted(told.Versions, "version"), counted(told.Corrections, "correction"),
+		counted(told.Withdrawals, "withdrawal"))
+	fmt.Fprintln(out, "now "+w.headline(&told.Answer, 0, q.At))
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(table, "\nSEQUENCE\tOUTPUT\tDAY\tVERSION\tVALUE\tSOURCE\tCAUSE\tARRIVED\tCOMMITTED\tPUBLISHED\n")
 	rows := 0

@@ -49,16 +49,16 @@ type jsonAlert struct {
 }
 
 type jsonSource struct {
-	Partition int32         `json:"partition"`
-	Offset    int64         `json:"offset"`
-	TxnID     string        `json:"txn_id"`
-	Revision  int64         `json:"revision"`
-	Class     string        `json:"class"`
-	Asserts   jsonAsserts   `json:"asserts"`
-	Before    *jsonStanding `json:"before,omitempty"`
-	Change    *big.Int      `json:"change,omitempty"`
-	Arrived   *string       `json:"arrived_at"`
-	Committed string        `json:"committed_at"`
+	Partition int32       `json:"partition"`
+	Offset    int64       `json:"offset"`
+	TxnID     string      `json:"txn_id"`
+	Revision  int64       `json:"revision"`
+	Class     string      `json:"class"`
+	Asserts   jsonAsserts `json:"asserts"`
+	Before    any         `json:"before,omitempty"` // null for the first record; left out, as change, where it is not known
+	Change    any         `json:"change,omitempty"` // null where a count takes part
+	Arrived   *string     `json:"arrived_at"`
+	Committed string      `json:"committed_at"`
 }
 
 type jsonAsserts struct {
@@ -126,7 +126,8 @@ func dayOf(d ledger.Day) *string {
 	return &s
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// stamp writes a time to the microsecond, which is what the database keeps, so that times sort as text.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
 func answerOf(namespace string, scale int32, a *explain.Answer, as ledger.Day) jsonAnswer {
 	j := jsonAnswer{Schema: 1, Namespace: namespace, Item: a.Key.Key.Item, Location: a.Key.Key.Location, Partition: int32(a.Key.Partition), Scale: scale,
@@ -175,11 +176,14 @@ func sourceOf(c *explain.Cause, history bool) jsonSource {
 	if !history {
 		return j
 	}
+	null := json.RawMessage("null")
+	j.Before, j.Change = null, null
 	if b := c.Before; b != nil {
-		j.Before = &jsonStanding{Revision: int64(b.Revision), jsonAsserts: jsonAsserts{State: "ambiguous"}}
+		standing := jsonStanding{Revision: int64(b.Revision), jsonAsserts: jsonAsserts{State: "ambiguous"}}
 		if !b.Ambiguous {
-			j.Before.jsonAsserts = assertsOf(b.Payload)
+			standing.jsonAsserts = assertsOf(b.Payload)
 		}
+		j.Before = standing
 	}
 	if n, ok := c.Change(); ok {
 		j.Change = n

@@ -1,0 +1,56 @@
+package explain_test
+
+import (
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"amends/internal/explain"
+	"amends/internal/ledger"
+)
+
+func TestPointForms(t *testing.T) {
+	t.Parallel()
+	three := ledger.Partition(3)
+	at := time.Date(2026, 1, 31, 15, 4, 0, 0, time.UTC)
+	for text, want := range map[string]explain.Point{
+		"0":                         {},
+		"9223372036854775807":       {Offset: 9223372036854775807},
+		"3/41":                      {Offset: 41, Partition: &three},
+		"2026-01-31T15:04Z":         {Time: at},
+		"2026-01-31T15:04:00Z":      {Time: at},
+		"2026-01-31T16:04+01:00":    {Time: at},
+		"2026-01-31T15:04:00.5Z":    {Time: at.Add(500 * time.Millisecond)},
+		"2026-01-31T16:04:00+01:00": {Time: at},
+	} {
+		got, err := explain.ParsePoint(text)
+		if err != nil || got.Offset != want.Offset || !got.Time.Equal(want.Time) || (got.Partition == nil) != (want.Partition == nil) ||
+			got.Partition != nil && *got.Partition != *want.Partition {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "PARTITION/OFFSET", "-1": "PARTITION/OFFSET", "+1": "PARTITION/OFFSET", "9223372036854775808": "PARTITION/OFFSET", "/3": "a partition is 0..1023", "x/3": "a partition is",
+		"1024/3": "a partition is", "3/": "PARTITION/OFFSET", "1/2/3": "PARTITION/OFFSET", "2026-01-31": "is a business day, not a time", "2026-01-31T15:04:00": "has no zone",
+		"2026-02-30T15:04Z": "PARTITION/OFFSET", "yesterday": "PARTITION/OFFSET",
+	} {
+		if _, err := explain.ParsePoint(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestScaledQuantities(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		units int64
+		scale int32
+		want  string
+	}{{0, 0, "0"}, {0, 3, "0.000"}, {1, 3, "0.001"}, {-1, 3, "-0.001"}, {1000, 3, "1.000"}, {-12345, 2, "-123.45"}, {7, 9, "0.000000007"},
+		{-9223372036854775808, 0, "-9223372036854775808"}, {-9223372036854775808, 9, "-9223372036.854775808"}} {
+		if got := explain.Scaled(big.NewInt(c.units), c.scale); got != c.want {
+			t.Errorf("%d at scale %d: %s, want %s", c.units, c.scale, got, c.want)
+		}
+	}
+}
