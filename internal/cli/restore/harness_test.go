@@ -49,7 +49,13 @@ type world struct {
 // config object given.
 func newWorld(t *testing.T, config string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), url: pgtest.New(t), host: kafkatest.Embedded(t)}
+	return newWorldOn(t, kafkatest.Embedded(t), config)
+}
+
+// newWorldOn is newWorld on a broker of the test's own.
+func newWorldOn(t *testing.T, brokers []string, config string) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), url: pgtest.New(t), host: brokers}
 	w.env = map[string]string{"AMENDS_DIR": filepath.Join(w.dir, "no-stack"), "AMENDS_DATABASE_URL": w.url, "AMENDS_BROKERS": strings.Join(w.host, ",")}
 	var err error
 	if w.conn, err = pgx.Connect(t.Context(), w.url); err != nil {
@@ -187,25 +193,28 @@ func (p *process) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// loaded runs the roles of pipeline.json as a process, loads files of the repository's fixtures or of the world's directory,
-// waits until all is in the view and stops the roles.
+// loaded runs the roles of pipeline.json as a process, loads files of the repository's fixtures as one, waits until all is in
+// the view and stops the roles.
 func (w *world) loaded(files ...string) {
 	w.t.Helper()
-	p := w.start("run -manifest @pipeline.json")
 	var all strings.Builder
 	for _, f := range files {
-		path := w.path(strings.TrimPrefix(f, "@"))
-		if !strings.HasPrefix(f, "@") {
-			path = fixture(w.t, f)
-		}
-		b, err := os.ReadFile(path)
+		b, err := os.ReadFile(fixture(w.t, f))
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		all.Write(b)
 	}
-	w.want(0, "", "source load -manifest @pipeline.json -file "+w.write("all.jsonl", all.String()))
-	w.want(0, "", "verify -manifest @pipeline.json -deep -timeout 2m")
+	w.write("all.jsonl", all.String())
+	w.filled("-file @all.jsonl", 0)
+}
+
+// filled is loaded for a load with those flags, after which a verification ends with that code.
+func (w *world) filled(load string, code int) {
+	w.t.Helper()
+	p := w.start("run -manifest @pipeline.json")
+	w.want(0, "", "source load -manifest @pipeline.json "+load)
+	w.want(code, "", "verify -manifest @pipeline.json -timeout 5m")
 	if code := p.signal(syscall.SIGTERM); code != 0 {
 		w.t.Fatalf("roles ended with %d\n%s", code, p.stderr)
 	}
