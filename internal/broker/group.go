@@ -64,6 +64,7 @@ type Group struct {
 	client      *kgo.Client
 	member      Member
 	at          positions
+	abandon     context.CancelFunc // ends whatever the client waits for
 	topic       string
 	incarnation string
 	mu          sync.Mutex // guards at; a leaf, never held while the client or the member is called
@@ -81,7 +82,9 @@ func NewGroup(o GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	opts := append(append(base, o.Options.consuming()...), protocol...)
-	opts = append(opts,
+	var ctx context.Context
+	ctx, g.abandon = context.WithCancel(context.Background())
+	opts = append(opts, kgo.WithContext(ctx),
 		kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic),
 		kgo.SessionTimeout(or(o.SessionTimeout, SessionTimeout)),
 		kgo.HeartbeatInterval(or(o.Heartbeat, Heartbeat)),
@@ -91,6 +94,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 		kgo.OnPartitionsRevoked(g.gone(o.Member.Revoked)), kgo.OnPartitionsLost(g.gone(o.Member.Lost)),
 	)
 	if g.client, err = kgo.NewClient(opts...); err != nil {
+		g.abandon()
 		return nil, fmt.Errorf("open group %s: %w", o.Group, err)
 	}
 	return g, nil
@@ -202,12 +206,17 @@ func (g *Group) Hold(p ledger.Partition, held bool) {
 	g.client.ResumeFetchPartitions(one)
 }
 
-// Close leaves the group, which revokes what is still assigned, and closes the connections. ctx bounds the leaving.
+// Close leaves the group, which revokes what is still assigned, and closes the connections. ctx bounds the leaving: joining
+// may wait for other members for as long as a rebalance takes, and the client ends nothing before that was answered.
 func (g *Group) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
 	g.client.AllowRebalance()
 	_ = g.client.LeaveGroupContext(ctx) // a broker that is away forgets the member by itself
+	if ctx.Err() != nil {
+		g.abandon()
+	}
+	defer g.abandon()
 	g.client.CloseAllowingRebalance()
 	// Closing leaves a second time, in a goroutine, and polls once more to drain: released, neither waits for the other.
 	g.client.AllowRebalance()

@@ -3,11 +3,14 @@ package broker
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"amends/internal/ledger"
 )
@@ -199,6 +202,108 @@ func checkGroupRebalances(t *testing.T, o Options, name string, protocol GroupPr
 	wg.Wait()
 	if one.owns()+two.owns() != 0 {
 		t.Fatal("closing revoked nothing")
+	}
+}
+
+// refusable is a dialer whose connections can be ended, and refused.
+type refusable struct {
+	mu      sync.Mutex
+	conns   []net.Conn
+	refuses bool
+	dials   int // refused
+}
+
+func (r *refusable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuses {
+		r.dials++
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err == nil {
+		r.conns = append(r.conns, c)
+	}
+	return c, err
+}
+
+func (r *refusable) refuse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuses = true
+	for _, c := range r.conns {
+		c.Close()
+	}
+}
+
+func (r *refusable) refused() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dials
+}
+
+// A member whose coordinator refuses connections asks again with pauses, whatever the protocol: the client itself has none
+// under the consumer protocol.
+func TestRefusedConnectionsAreNotTriedInALoop(t *testing.T) {
+	for _, protocol := range GroupProtocols() {
+		t.Run(string(protocol), func(t *testing.T) {
+			t.Parallel()
+			_, o := cluster(t)
+			topic := create(t, openAdmin(t, o), "t", 1)
+			net := &refusable{}
+			o.Dial = net.dial
+			m := newRecorder()
+			g := joinBy(t, o, topic, m, protocol)
+			ctx, cancel := context.WithCancel(bounded(t))
+			var polling sync.WaitGroup
+			polling.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = g.Poll(ctx)
+					g.AllowRebalance()
+				}
+			})
+			await(t, func() bool { return m.owns() == 1 })
+			net.refuse()
+			time.Sleep(time.Second)
+			n := net.refused()
+			cancel()
+			polling.Wait()
+			g.Close(bounded(t))
+			if n > 200 {
+				t.Errorf("%d connections were refused within a second", n)
+			}
+		})
+	}
+}
+
+// A member that is told to end while its join is not answered ends within its time: joining takes as long as a rebalance may.
+func TestClosingDoesNotWaitForAJoin(t *testing.T) {
+	for _, protocol := range []GroupProtocol{Eager, Cooperative} {
+		t.Run(string(protocol), func(t *testing.T) {
+			t.Parallel()
+			c, o := cluster(t)
+			topic := create(t, openAdmin(t, o), "t", 1)
+			joining, release := make(chan struct{}), make(chan struct{})
+			t.Cleanup(func() { close(release) })
+			var once sync.Once
+			c.ControlKey(int16(kmsg.JoinGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+				c.KeepControl()
+				c.SleepControl(func() {
+					once.Do(func() { close(joining) })
+					<-release
+				})
+				return nil, nil, false
+			})
+			g := joinBy(t, o, topic, newRecorder(), protocol)
+			<-joining
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(bounded(t), 500*time.Millisecond)
+			defer cancel()
+			g.Close(ctx)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("closing took %v", took)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	SessionTimeout   = 6 * time.Second        // a member that is silent this long is dead
 	Heartbeat        = 2 * time.Second        //
 	RebalanceTimeout = 60 * time.Second       // what a member may take to give up its partitions
+	refusedWait      = 50 * time.Millisecond  // after a connection that was refused
 	fetchWait        = 100 * time.Millisecond // a fetch without data; what resumes a held partition may have to wait for it
 )
 

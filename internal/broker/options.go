@@ -66,12 +66,7 @@ func (o Options) base() ([]kgo.Opt, error) {
 	if o.Logger != nil {
 		opts = append(opts, kgo.WithLogger(clientLog{o.Logger}))
 	}
-	switch {
-	case o.Dial != nil:
-		opts = append(opts, kgo.Dialer(o.Dial))
-	case o.TLS != nil:
-		opts = append(opts, kgo.DialTLSConfig(o.TLS))
-	}
+	opts = append(opts, kgo.Dialer(patient(o.dialer())))
 	m, err := o.mechanism()
 	if err != nil {
 		return nil, err
@@ -80,6 +75,35 @@ func (o Options) base() ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(m))
 	}
 	return opts, nil
+}
+
+// dialer returns how connections are made.
+func (o Options) dialer() dial {
+	plain := &net.Dialer{Timeout: DialTimeout}
+	switch {
+	case o.Dial != nil:
+		return o.Dial
+	case o.TLS != nil:
+		return (&tls.Dialer{NetDialer: plain, Config: o.TLS}).DialContext
+	}
+	return plain.DialContext
+}
+
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// patient makes a connection that was refused take a moment. The client asks again without a pause in places, such as a member
+// of the consumer protocol that cannot reach its coordinator, and would keep a core busy with it.
+func patient(to dial) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := to(ctx, network, address)
+		if err != nil {
+			select {
+			case <-time.After(refusedWait):
+			case <-ctx.Done():
+			}
+		}
+		return c, err
+	}
 }
 
 func (o Options) mechanism() (sasl.Mechanism, error) {

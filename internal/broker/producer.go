@@ -35,7 +35,7 @@ type Producer struct {
 	opts        Options
 	spare       sync.Pool // of *[]kgo.Record
 	turns       turns
-	mu          sync.Mutex // guards checked
+	checking    chan struct{} // of one; held while the topic is looked at; guards checked
 	checked     bool
 }
 
@@ -60,7 +60,7 @@ func NewProducer(o Options, topic, incarnation string) (*Producer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open producer of %s: %w", topic, err)
 	}
-	return &Producer{client: client, topic: topic, incarnation: incarnation, opts: o}, nil
+	return &Producer{client: client, topic: topic, incarnation: incarnation, opts: o, checking: make(chan struct{}, 1)}, nil
 }
 
 // Produce publishes messages to partition p and returns the offsets of the acknowledged prefix, consecutive calls in
@@ -193,8 +193,12 @@ func (t *turns) take(mine, others *int, do func()) {
 
 // identify compares the topic's id before the client's first send adopts whatever topic has the name.
 func (p *Producer) identify(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.checking <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-p.checking }()
 	if p.checked {
 		return nil
 	}

@@ -49,6 +49,7 @@ var table = map[string]rule{
 	"store/postgres/reader":  {internal: "ledger store store/postgres/row store/postgres/session", external: pgx},
 	"store/postgres/upkeep":  {internal: "ledger store store/postgres/session"},
 	"store/postgres/console": {internal: "store/postgres/session", external: pgx},
+	"store/postgres/checkup": {internal: "store store/postgres/session", external: pgx},
 	"store/postgres":         {internal: "invariant ledger manifest journal store store/postgres/reader store/postgres/upkeep store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail", external: pgx},
 	"broker":                 {internal: "ledger", external: franz},
 
@@ -58,7 +59,7 @@ var table = map[string]rule{
 	"delivery":  {internal: "invariant ledger manifest wire view store broker lease"},
 	"provision": {internal: "ledger manifest wire store broker", external: tokens + " golang.org/x/sync"},
 	"verify":    {internal: "ledger manifest wire oracle store broker"},
-	"health":    {internal: "ledger manifest store store/postgres/reader broker"},
+	"health":    {internal: "ledger manifest store store/postgres/reader broker store/postgres/checkup"},
 	"explain":   {internal: "ledger manifest store store/postgres/reader"},
 	"diagnose":  {internal: "ledger wire store/postgres/reader health"},
 	"inspect":   {internal: "ledger manifest wire store health diagnose"},
@@ -88,10 +89,11 @@ var table = map[string]rule{
 	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage embedded showcase/account showcase/crash", external: "github.com/spf13 golang.org/x"},
 	"cli/restore":      {internal: "ledger manifest wire store verify report inspect provision recovery progress usage cli/target", external: "github.com/spf13"},
 	"cli/console":      {internal: "report store/postgres/console usage cli/target", external: "github.com/spf13 golang.org/x"},
+	"cli/migrate":      {internal: "store store/postgres usage cli/target", external: "github.com/spf13"},
 	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
-	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose", external: "github.com/spf13"},
+	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose store/postgres/checkup", external: "github.com/spf13"},
 	"cli/importing":    {internal: "broker usage progress provision intake cli/target", external: "github.com/spf13"},
-	"cli":              {internal: "cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "cli/migrate cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 
@@ -122,6 +124,7 @@ var table = map[string]rule{
 	"tidy":                    {},
 	"faultwire":               {},
 	"failover":                {},
+	"bubble":                  {},
 	"doctest":                 {},
 	"operator":                {},
 	"drill":                   {},
@@ -133,14 +136,14 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "faultwire failover absent pace scratch tidy doctest operator pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
+const testOnly = "faultwire failover bubble absent pace scratch tidy doctest operator pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"
 
 // dataPlane never reaches controlPlane (design section 2).
 const (
-	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease"
+	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease store/postgres/checkup"
 	controlPlane = "verify audit report explain inspect provision oracle roles recovery cli cli/restore cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
 )
 

@@ -42,9 +42,9 @@ func newLifecycle(ctx context.Context, o *Options, d *Drive) (*Lifecycle, *ident
 	if cache == 0 {
 		cache = CacheBytes
 	}
-	id := &identity{topics: o.Topics, clock: d.Clock, topic: o.Manifest.SourceTopic, incarnation: cfg.SourceIncarnation, partitions: cfg.Partitions}
+	id := &identity{topics: o.Topics, clock: d.Clock, topic: o.Manifest.SourceTopic, incarnation: cfg.SourceIncarnation, partitions: cfg.Partitions, looking: newGate()}
 	s := &shared{store: o.Store, cfg: cfg, log: log, clock: d.Clock, ready: newReadiness(log, o.Ready), look: id.check, wakeUp: d.Wake,
 		cache: max(cache/int64(cfg.Partitions), min(cache, cachePartition)), rows: d.SnapshotRows}
-	return &Lifecycle{shared: s, ctx: ctx, start: d.Start, stop: d.Stop, fail: d.Fail, pause: d.Pause, hold: d.Hold, atOnce: d.AtOnce,
+	return &Lifecycle{shared: s, ctx: ctx, start: d.Start, stop: d.Stop, fail: d.Fail, pause: d.Pause, hold: d.Hold, atOnce: d.AtOnce, mu: newGate(),
 		claimed: map[ledger.Partition]store.Owned{}, failed: map[ledger.Partition]error{}, running: map[ledger.Partition]*Partition{}}, id
 }

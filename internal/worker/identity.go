@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,7 @@ type identity struct {
 	incarnation string
 	seen        atomic.Pointer[time.Time] // when the last good look began; nil before the first
 	missing     time.Time                 // since when there is no such topic; zero while there is one
-	mu          sync.Mutex                // held while looking
+	looking     gate                      // held while looking; guards missing
 	partitions  int32
 }
 
@@ -29,8 +28,10 @@ func (i *identity) check(ctx context.Context) error {
 	if i.fresh() {
 		return nil
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	if err := i.looking.within(ctx); err != nil {
+		return err
+	}
+	defer i.looking.unlock()
 	if i.fresh() {
 		return nil
 	}
@@ -44,8 +45,10 @@ func (i *identity) fresh() bool {
 
 // refresh looks now, whatever is known.
 func (i *identity) refresh(ctx context.Context) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	if err := i.looking.within(ctx); err != nil {
+		return err
+	}
+	defer i.looking.unlock()
 	return i.look(ctx)
 }
 

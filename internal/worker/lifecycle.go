@@ -27,7 +27,7 @@ type Lifecycle struct {
 	claimed map[ledger.Partition]store.Owned
 	failed  map[ledger.Partition]error
 	running map[ledger.Partition]*Partition
-	mu      sync.Mutex
+	mu      gate // held over the callbacks' calls of the store
 	closed  bool
 }
 
@@ -41,8 +41,8 @@ var errLate = errors.New("not claimed within the budget of the assignment")
 // Assigned claims partitions, a few at the same time, before it returns. What could not be claimed is told by Positions, but
 // for what the budget of the callback had no time for: that claims later, by itself.
 func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.mu.lock()
+	defer l.mu.unlock()
 	l.ready.set("group", nil)
 	l.ready.set("records", nil)
 	if l.closed {
@@ -133,8 +133,8 @@ func (l *Lifecycle) claim(p ledger.Partition, began time.Time) (store.Owned, err
 // whose claim is late it starts from the frontier as it is now, to claim first. It never installs an epoch. An error makes the group assign again, which claims again: so a database that is away is
 // waited for without limit.
 func (l *Lifecycle) Positions(_ context.Context, partitions []ledger.Partition) (map[ledger.Partition]ledger.Frontier, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.mu.lock()
+	defer l.mu.unlock()
 	if l.closed {
 		return nil, errClosed
 	}
@@ -216,8 +216,8 @@ func (l *Lifecycle) observe(ctx context.Context, p ledger.Partition) (store.Owne
 
 // Revoked stops partitions: after it returns no commit is issued for them.
 func (l *Lifecycle) Revoked(_ context.Context, partitions []ledger.Partition) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.mu.lock()
+	defer l.mu.unlock()
 	l.release(partitions)
 	l.log.Info("partitions revoked", "namespace", l.cfg.Namespace, "partitions", partitions)
 }
@@ -225,8 +225,8 @@ func (l *Lifecycle) Revoked(_ context.Context, partitions []ledger.Partition) {
 // Lost stops partitions that the group has given away: a commit in flight is resolved, and one that failed is looked after.
 // A fence found so ends the role.
 func (l *Lifecycle) Lost(_ context.Context, partitions []ledger.Partition) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.mu.lock()
+	defer l.mu.unlock()
 	ended := l.release(partitions)
 	l.log.Warn("partitions lost", "namespace", l.cfg.Namespace, "partitions", partitions)
 	for _, part := range ended {
@@ -269,8 +269,8 @@ func (l *Lifecycle) release(partitions []ledger.Partition) (ended []*Partition) 
 
 // Close stops every partition and refuses whatever the group still assigns.
 func (l *Lifecycle) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.mu.lock()
+	defer l.mu.unlock()
 	l.closed = true
 	all := make([]ledger.Partition, 0, len(l.running))
 	for p := range l.running {
@@ -282,8 +282,8 @@ func (l *Lifecycle) Close() {
 // Dispatch hands on what a poll returned and seeks where a partition claimed again; it is called between a poll and its
 // release, when no callback runs.
 func (l *Lifecycle) Dispatch(fetched []broker.Fetched, seek func(ledger.Partition, ledger.Frontier)) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.mu.lock()
+	defer l.mu.unlock()
 	for _, f := range fetched {
 		if part := l.running[f.Partition]; part != nil {
 			if err := part.Offer(f); err != nil {
