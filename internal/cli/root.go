@@ -9,6 +9,7 @@ import (
 	"amends/internal/cli/console"
 	"amends/internal/cli/importing"
 	"amends/internal/cli/manual"
+	"amends/internal/cli/migrate"
 	"amends/internal/cli/operate"
 	"amends/internal/cli/proof"
 	"amends/internal/cli/query"
@@ -59,8 +60,9 @@ func table() []command {
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},
-		{"migrate up", (*app).migrateUp},
-		{"migrate status", (*app).migrateStatus},
+		{"migrate up", func(a *app) *cobra.Command { return migrate.Up(a.Env) }},
+		{"migrate plan", func(a *app) *cobra.Command { return migrate.Plan(a.Env) }},
+		{"migrate status", func(a *app) *cobra.Command { return migrate.Status(a.Env) }},
 		{"sql", func(a *app) *cobra.Command { return console.SQL(a.Env) }},
 		{"config print", func(a *app) *cobra.Command { return manual.Config(a.Env) }},
 		{"man", func(a *app) *cobra.Command { return manual.Man(a.Env) }},
@@ -69,14 +71,14 @@ func table() []command {
 }
 
 // reads names the commands that -watch repeats, with commas around each.
-const reads = ",view show,migrate status,"
+const reads = ",view show,migrate status,migrate plan,"
 
 // groups says what the parents of nested names are for.
 var groups = map[string]string{
 	"source":  "Create a source topic, load records",
 	"output":  "Create and bind the output topic",
 	"view":    "Read the view",
-	"migrate": "Database schema: apply migrations, show their state",
+	"migrate": "Database schema: what is applied, what would be, and applying it",
 	"config":  "Settings and where they come from",
 }
 

@@ -86,6 +86,12 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]store.Migration, error) {
 	return schema.Status(ctx, db.pool)
 }
 
+// MigrationPlan returns the missing migrations in the order in which Migrate applies them, with what each does to the tables
+// that are there: ErrSchema where Migrate would refuse. It writes nothing.
+func (db *DB) MigrationPlan(ctx context.Context) ([]store.MigrationStep, error) {
+	return schema.Plan(ctx, db.pool)
+}
+
 // CheckSchema succeeds if exactly this binary's migrations are applied: ErrNoSchema, or ErrSchema naming each difference.
 // It writes nothing.
 func (db *DB) CheckSchema(ctx context.Context) error { return schema.Check(ctx, db.pool) }
