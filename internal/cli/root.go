@@ -57,6 +57,7 @@ func table() []command {
 		{"rebuild", func(a *app) *cobra.Command { return restore.Rebuild(a.Env) }},
 		{"compare", func(a *app) *cobra.Command { return watch.Wrap(a.Env, restore.Compare(a.Env)) }},
 		{"inspect", func(a *app) *cobra.Command { return operate.Inspect(a.Env) }},
+		{"doctor", func(a *app) *cobra.Command { return operate.Doctor(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},
