@@ -14,7 +14,7 @@ import (
 // Limits of a survey.
 const (
 	Shown      = 10      // records and unknown keys that are shown
-	MaxRepeats = 1 << 22 // transactions among which repetitions are looked for, about 150 MB
+	MaxRepeats = 1 << 21 // transactions among which repetitions are looked for, about 100 MB
 	maxKeys    = 1 << 20 // stock keys that are told apart
 )
 
