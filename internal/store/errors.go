@@ -1,6 +1,10 @@
 package store
 
-import "errors"
+import (
+	"errors"
+
+	"amends/internal/ledger"
+)
 
 // Errors on which callers branch. Stores wrap them; compare with errors.Is.
 var (
@@ -53,3 +57,14 @@ func Resolved(err error) error {
 type resolved struct{ err error }
 
 func (r resolved) Error() string { return r.err.Error() }
+
+// DamagedRow is a view row whose stored columns are not what any row holds; it wraps ErrIntegrity. Verification names it.
+type DamagedRow struct {
+	Err error
+	ID  ledger.OutputID
+}
+
+func (e *DamagedRow) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with the row.
+func (e *DamagedRow) Unwrap() error { return e.Err }

@@ -164,7 +164,7 @@ func (c *changedCheck) journal(ctx context.Context, s Changed, cut Cut, state st
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrIntegrity) {
+	if damaged(err) {
 		c.report.add(Difference{What: Journal, Partition: c.p, Offset: -1, Detail: err.Error()})
 		return nil
 	}
@@ -188,8 +188,8 @@ func (c *changedCheck) rowsOf(ctx context.Context, s Changed, ids []ledger.Outpu
 			return nil
 		})
 		if errors.Is(err, store.ErrIntegrity) {
-			c.report.add(Difference{What: Row, Partition: c.p, Offset: -1, Detail: err.Error()})
-			err = nil
+			c.report.add(damagedRow(c.p, err))
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read view rows of partition %d: %w", c.p, err)

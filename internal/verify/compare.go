@@ -156,9 +156,13 @@ func (r *run) comparePartition(ctx context.Context, s store.Snapshot, p ledger.P
 	c.next, c.more = expected()
 	err := s.ViewRows(ctx, p, func(row store.ViewRow) error {
 		r.report.Outputs++
+		if fault := place(row.ID); fault != "" { // it stands nowhere among the others
+			r.report.add(Difference{What: Row, Partition: p, ID: row.ID, Offset: -1, Detail: fault, Actual: actual(&row)})
+			return nil
+		}
 		if n := len(c.rows); n > 0 {
 			if compareIDs(c.rows[n-1].ID, row.ID) >= 0 {
-				return fmt.Errorf("%w: view rows out of order at %s", store.ErrIntegrity, name(row.ID))
+				return &store.DamagedRow{ID: row.ID, Err: fmt.Errorf("%w: view rows out of order at %s", store.ErrIntegrity, name(row.ID))}
 			}
 			if c.rows[n-1].ID.Key != row.ID.Key {
 				c.flush()
@@ -168,8 +172,8 @@ func (r *run) comparePartition(ctx context.Context, s store.Snapshot, p ledger.P
 		return nil
 	})
 	if errors.Is(err, store.ErrIntegrity) {
-		r.report.add(Difference{What: Row, Partition: p, Offset: -1, Detail: err.Error()})
-		err = nil
+		r.report.add(damagedRow(p, err))
+		return nil // the rows after it were not read
 	}
 	if err != nil {
 		return fmt.Errorf("read view rows of partition %d: %w", p, err)
@@ -180,6 +184,16 @@ func (r *run) comparePartition(ctx context.Context, s store.Snapshot, p ledger.P
 		c.next, c.more = c.expected()
 	}
 	return nil
+}
+
+// damagedRow is the difference of a view row that cannot be read.
+func damagedRow(p ledger.Partition, err error) Difference {
+	d := Difference{What: Row, Partition: p, Offset: -1, Detail: err.Error()}
+	var row *store.DamagedRow
+	if errors.As(err, &row) {
+		d.ID = row.ID
+	}
+	return d
 }
 
 // flush compares the rows gathered of one key, after the keys before it that have no rows.

@@ -71,7 +71,7 @@ func (r *run) deepJournal(ctx context.Context, s store.Snapshot, source Reader, 
 		c.decision(d)
 		return readErr
 	})
-	if errors.Is(err, store.ErrIntegrity) {
+	if damaged(err) {
 		r.report.add(Difference{What: Journal, Partition: p, Offset: -1, Detail: err.Error()})
 		err = nil
 	}
@@ -93,6 +93,12 @@ func (r *run) deepJournal(ctx context.Context, s store.Snapshot, source Reader, 
 			Detail: fmt.Sprintf("the partition row counts %d rejected records, the journal holds %d", state.Rejected, c.work.Rejected)})
 	}
 	return c.digests, nil
+}
+
+// damaged reports whether stored bytes are not what any row holds. The schema is this binary's, or nothing would have been
+// read: a row of a format that it does not know is damaged too.
+func damaged(err error) bool {
+	return errors.Is(err, store.ErrIntegrity) || errors.Is(err, store.ErrSchema)
 }
 
 // errEnough ends a read whose reader has stopped taking records.

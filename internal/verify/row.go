@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -21,7 +22,7 @@ type rowCheck struct {
 
 // fault says what is wrong with a row, "" when nothing is.
 func (c *rowCheck) fault(r *store.ViewRow) string {
-	if s := shape(r); s != "" {
+	if s := cmp.Or(place(r.ID), shape(r)); s != "" {
 		return s
 	}
 	switch {
@@ -40,13 +41,20 @@ func (c *rowCheck) fault(r *store.ViewRow) string {
 	return ""
 }
 
+// place checks what says which output a row is of, and so where it stands.
+func place(id ledger.OutputID) string {
+	status := id.Kind == ledger.TrustStatus
+	dated := id.Day >= ledger.MinDay && id.Day <= ledger.MaxDay
+	if id.Kind < ledger.Balance || id.Kind > ledger.TrustStatus || status && id.Day != 0 || !status && !dated {
+		return fmt.Sprintf("output kind %d with day %d", id.Kind, id.Day)
+	}
+	return ""
+}
+
 // shape checks what makes a row an envelope at all, so that it can be encoded.
 func shape(r *store.ViewRow) string {
 	status := r.ID.Kind == ledger.TrustStatus
-	dated := r.ID.Day >= ledger.MinDay && r.ID.Day <= ledger.MaxDay
 	switch {
-	case r.ID.Kind < ledger.Balance || r.ID.Kind > ledger.TrustStatus || status && r.ID.Day != 0 || !status && !dated:
-		return fmt.Sprintf("output kind %d with day %d", r.ID.Kind, r.ID.Day)
 	case r.Version < 1:
 		return fmt.Sprintf("version %d", r.Version)
 	case (r.Status != nil) != (status && r.Present):

@@ -92,5 +92,8 @@ func (r *Snapshot) Rows(ctx context.Context, p ledger.Partition, ids []ledger.Ou
 func viewRow(v [][]byte, p ledger.Partition) (store.ViewRow, error) {
 	one := store.ViewRow{ID: ledger.OutputID{Key: ledger.StockKey{Item: string(v[0]), Location: string(v[1])},
 		Day: row.DayOf(session.ReadInt32(v[2])), Kind: ledger.OutputKind(session.ReadInt16(v[3]))}}
-	return one, row.ReadView(v[4:], p, &one)
+	if err := row.ReadView(v[4:], p, &one); err != nil {
+		return one, &store.DamagedRow{ID: one.ID, Err: err}
+	}
+	return one, nil
 }

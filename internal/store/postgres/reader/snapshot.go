@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -134,6 +135,9 @@ func (r *Snapshot) Journal(ctx context.Context, p ledger.Partition, fn func(*led
 		if err := row.ReadEvidence(v, d); err != nil {
 			return err
 		}
+		if err := row.CheckRow(v, d); err != nil {
+			return err
+		}
 		if d.Rejection != 0 {
 			rejected++
 		}
@@ -176,11 +180,17 @@ func (r *Snapshot) Receipts(ctx context.Context, p ledger.Partition) ([]store.Re
 	return receipts, session.Before("read receipts", err)
 }
 
-// stream keeps apart what the server says, which is wrapped, and what fn says, which is returned as it is.
+// stream keeps apart what the server says, which is wrapped, and what fn says, which is returned as it is. After a damaged
+// row the others are read past, so that the snapshot goes on for what else is to be looked at.
 func (r *Snapshot) stream(ctx context.Context, verb, name string, fn func([][]byte) error, params ...[]byte) error {
 	var own error
 	err := r.session.Stream(ctx, name, func(v [][]byte) error {
-		own = fn(v)
+		if own != nil {
+			return nil
+		}
+		if own = fn(v); errors.Is(own, store.ErrIntegrity) || errors.Is(own, store.ErrSchema) {
+			return nil
+		}
 		return own
 	}, params...)
 	if own != nil {

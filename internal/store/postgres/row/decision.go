@@ -29,7 +29,7 @@ const (
 	colBody
 	colItem
 	colLocation
-	colEvidence               // read_journal only: the quarantine row's offset, then the evidence
+	colEvidence               // read_journal only: the quarantine row's offset, the evidence, its code, and the number of outputs
 	Frontier    = colEvidence // pending only: the partition's, then its next sequence
 )
 
@@ -115,5 +115,45 @@ func ReadEvidence(v [][]byte, d *ledger.Decision) error {
 	copy(e.KeySHA[:], v[colEvidence+3])
 	copy(e.ValueSHA[:], v[colEvidence+4])
 	d.Evidence = e
+	if len(v[colEvidence+3]) != len(e.KeySHA) || len(v[colEvidence+4]) != len(e.ValueSHA) {
+		return fmt.Errorf("journal row at offset %d: the length of a sum in its quarantine row: %w", d.Offset, store.ErrIntegrity)
+	}
+	if code := ledger.Rejection(session.ReadInt16(v[colEvidence+7])); code != d.Rejection {
+		return fmt.Errorf("journal row at offset %d: rejected as %q, its quarantine row as %q: %w", d.Offset, d.Rejection, code, store.ErrIntegrity)
+	}
 	return nil
+}
+
+// CheckRow compares the columns of a journal row that Read does not need with those that it does: store.ErrIntegrity where
+// they contradict each other. The schema's constraints say the same; damage asks no constraint.
+func CheckRow(v [][]byte, d *ledger.Decision) error {
+	n := int(session.ReadInt32(v[colEvidence+8]))
+	rejected, dated := d.Rejection != 0, d.Assertion.Payload.State == ledger.Active
+	fault := ""
+	switch {
+	case n != len(d.Changes):
+		fault = fmt.Sprintf("it says %d outputs and holds %d", n, len(d.Changes))
+	case len(v[colDigest]) != len(d.Digest):
+		fault = "the length of its digest"
+	case (v[colSequence] == nil) != (n == 0) || (v[colBody] == nil) != (n == 0):
+		fault = "a sequence or a body without outputs, or outputs without them"
+	case !all(rejected, v, KeyID, colRevision, colState, colClass, colTxnID) || (v[colRejection] == nil) == rejected:
+		fault = "columns of a rejected record in an assertion, or the other way round"
+	case !all(rejected || !dated, v, colQuantity, colDay, colKind):
+		fault = "columns of an active assertion in another, or the other way round"
+	}
+	if fault == "" {
+		return nil
+	}
+	return fmt.Errorf("journal row at offset %d: %s: %w", d.Offset, fault, store.ErrIntegrity)
+}
+
+// all reports whether all columns are NULL, or none is.
+func all(null bool, v [][]byte, columns ...int) bool {
+	for _, c := range columns {
+		if (v[c] == nil) != null {
+			return false
+		}
+	}
+	return true
 }
