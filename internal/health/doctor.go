@@ -164,7 +164,7 @@ func (e *examination) machine() {
 	} else {
 		const most = time.Second
 		off := s.Skew.Abs() > most+s.Trip
-		e.when(off, Warning, "clock", fmt.Sprintf("the database's clock is %s this machine's, within %v", ahead(s.Skew), s.Trip.Round(time.Microsecond)),
+		e.when(off, Warning, "clock", fmt.Sprintf("the database's clock is %v %s this machine's, known within %v", s.Skew.Abs().Round(time.Millisecond), yes(s.Skew < 0, "behind", "ahead of"), s.Trip.Round(time.Microsecond)),
 			"lags in seconds compare times of both", "keep both machines' clocks right by NTP")
 	}
 	switch {
@@ -183,7 +183,7 @@ func (e *examination) disk() {
 	const little, least = 5 << 30, 512 << 20
 	size := "of unknown size"
 	if e.Server != nil {
-		size = "of " + bytes(e.Server.Bytes)
+		size = bytes(e.Server.Bytes)
 	}
 	switch d := e.Disk; {
 	case e.DiskError != nil:
@@ -196,14 +196,6 @@ func (e *examination) disk() {
 		e.when(d.Free < little, Warning, "disk", fmt.Sprintf("%s of %s free at %s, the database is %s", bytes(int64(d.Free)), bytes(int64(d.Total)), d.Path, size),
 			"a full disk stops every commit", "make room before it is")
 	}
-}
-
-// ahead says how a clock stands to another.
-func ahead(d time.Duration) string {
-	if d < 0 {
-		return (-d).Round(time.Millisecond).String() + " behind"
-	}
-	return d.Round(time.Millisecond).String() + " ahead of"
 }
 
 // bytes writes a size for people.

@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"amends/internal/ledger"
@@ -27,6 +28,7 @@ type Progress struct {
 	Outbox       Waiting       `json:"outbox"`
 	View         Waiting       `json:"view"`
 	Verification *Verification `json:"verification"` // the last, null before the first
+	Audit        *Audit        `json:"audit"`        // null unless every partition was audited
 	Partitions   []Partition   `json:"partitions"`
 	Blocked      []Blocked     `json:"blocked"` // the first of them
 	BlockedKeys  int64         `json:"blocked_keys"`
@@ -57,6 +59,16 @@ type Verification struct {
 	Quiesced    bool      `json:"quiesced"`
 	Deep        bool      `json:"deep"`
 	Audit       bool      `json:"audit"`
+}
+
+// Audit sums up what audits have found of all partitions: Checked is the end of the cycle that is longest ago, Verified the time up
+// to which everything was equal, nil where it never was. Cycles that find nothing new are recorded here alone.
+type Audit struct {
+	Checked     time.Time  `json:"checked"`
+	Verified    *time.Time `json:"verified"`
+	AgeSeconds  *float64   `json:"verified_age_seconds"`
+	Status      string     `json:"status"`
+	Differences int64      `json:"differences"`
 }
 
 // Partition is one partition's part of it. End is the source topic's high watermark. Held says that an open transaction keeps
@@ -323,6 +335,11 @@ func (p *Progress) exceptions(ctx context.Context, s *reader.Snapshot, blocked i
 		p.Verification = &Verification{Finished: v.Finished.UTC(), Status: v.Status, Detail: v.Detail, AgeSeconds: p.since(&v.Finished),
 			Differences: v.Differences, Quiesced: v.Quiesced, Deep: v.Deep, Audit: v.Audit}
 	}
+	state, err := s.AuditState(ctx)
+	if err != nil {
+		return err
+	}
+	p.Audit = p.audit(state)
 	if p.BlockedKeys == 0 || blocked == 0 {
 		return nil
 	}
@@ -334,6 +351,37 @@ func (p *Progress) exceptions(ctx context.Context, s *reader.Snapshot, blocked i
 		p.Blocked = append(p.Blocked, BlockedKey(k, p.At))
 	}
 	return nil
+}
+
+// audit sums up the partitions' states: a DRIFT outweighs everything, then the order of S10.
+func (p *Progress) audit(state store.AuditState) *Audit {
+	if len(state.Partitions) < len(p.Partitions) {
+		return nil
+	}
+	a := &Audit{Status: "PASS"}
+	order := []string{"PASS", "BLOCKED", "INCOMPLETE", "UNAVAILABLE", "DRIFT"}
+	verified := true
+	for i, one := range state.Partitions {
+		if slices.Index(order, one.Status) > slices.Index(order, a.Status) {
+			a.Status = one.Status
+		}
+		if checked := one.Checked.UTC(); i == 0 || checked.Before(a.Checked) {
+			a.Checked = checked
+		}
+		a.Differences += one.Differences
+		at := one.Verified.UTC()
+		verified = verified && !one.Verified.IsZero()
+		if a.Verified == nil || at.Before(*a.Verified) {
+			a.Verified = &at
+		}
+	}
+	if !verified {
+		a.Verified = nil
+		return a
+	}
+	age := p.since(a.Verified)
+	a.AgeSeconds = &age
+	return a
 }
 
 // BlockedKey says of a blocked key what people need, as of a moment by the database's clock.

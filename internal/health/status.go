@@ -57,9 +57,8 @@ func Judge(p *Progress, maxLag time.Duration) *Status {
 	case stopped > 0:
 		s.State, s.Code = Stopped, codeStopped
 		s.Why = fmt.Sprintf("%s stopped; partition %d at output offset %d: %s", plural(stopped, "partition"), first.Partition, first.Stop.Offset, first.Stop.Reason)
-	case p.Verification != nil && p.Verification.Status == "DRIFT":
-		s.State, s.Code = Drift, codeDrift
-		s.Why = "the last verification found " + plural(int(p.Verification.Differences), "difference")
+	case drifted(p) != "":
+		s.State, s.Code, s.Why = Drift, codeDrift, drifted(p)
 	case p.BlockedKeys > 0:
 		s.State, s.Code = Held, codeBlocked
 		s.Why = plural(int(p.BlockedKeys), "key") + " blocked"
@@ -68,6 +67,24 @@ func Judge(p *Progress, maxLag time.Duration) *Status {
 		s.Why = fmt.Sprintf("%s for %s, longer than %v", what, Age(seconds), maxLag)
 	}
 	return s
+}
+
+// AuditedLast reports whether an audit looked later than the last recorded verification: its cycles that find nothing new are not
+// recorded as one.
+func AuditedLast(p *Progress) bool {
+	return p.Audit != nil && (p.Verification == nil || !p.Audit.Checked.Before(p.Verification.Finished))
+}
+
+// drifted says what the last verification or audit cycle found, "" unless it was DRIFT. A short cycle that found nothing does not
+// outweigh the verification before it, which may have compared more: a full one is recorded as a verification.
+func drifted(p *Progress) string {
+	switch {
+	case AuditedLast(p) && p.Audit.Status == "DRIFT":
+		return "the last audit cycle found " + plural(int(p.Audit.Differences), "difference")
+	case p.Verification != nil && p.Verification.Status == "DRIFT":
+		return "the last verification found " + plural(int(p.Verification.Differences), "difference")
+	}
+	return ""
 }
 
 // oldest returns what has waited for longest, and for how long.

@@ -90,7 +90,7 @@ func plain(n int64) string { return strconv.FormatInt(n, 10) }
 func ProgressPage(w io.Writer, p *health.Progress) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"name": Name, "line": Line, "age": health.Age, "nanos": nanos, "lag": lag, "waiting": waiting, "number": number64, "holder": holder, "state": partitionState,
-		"verified": verified, "count": count, "reasons": Reasons, "record": coordinates, "commits": commits, "many": plural, "next": func(i int) int { return i + 1 },
+		"verified": verified, "trust": trust, "count": count, "reasons": Reasons, "record": coordinates, "commits": commits, "many": plural, "next": func(i int) int { return i + 1 },
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read page: %w", err)
@@ -103,6 +103,23 @@ func ProgressPage(w io.Writer, p *health.Progress) error {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return out.Flush()
+}
+
+// trust is the class of what was proven last.
+func trust(p *health.Progress) string {
+	status := ""
+	if health.AuditedLast(p) {
+		status = p.Audit.Status
+	} else if p.Verification != nil {
+		status = p.Verification.Status
+	}
+	switch status {
+	case "PASS":
+		return "good"
+	case "DRIFT", "BLOCKED", "UNAVAILABLE":
+		return "bad"
+	}
+	return "warn"
 }
 
 // stages lays out what waits, by partition.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -81,7 +82,11 @@ func workTable(out io.Writer, p *health.Progress) {
 	for i := range p.Partitions {
 		m := p.Partitions[i].Measurements
 		fmt.Fprintf(w, "%d\tall\t%s\t%s\n", p.Partitions[i].Partition, commits(m), cells(m.Total))
-		fmt.Fprintf(w, "%d\tlast\t\t%s\n", p.Partitions[i].Partition, cells(m.Last))
+		last := cells(m.Last)
+		if m.Last == nil && m.Total != nil {
+			last = strings.Repeat("-\t", 7) + "-" // there was no commit yet
+		}
+		fmt.Fprintf(w, "%d\tlast\t\t%s\n", p.Partitions[i].Partition, last)
 	}
 	w.Flush()
 	for i := range p.Partitions {

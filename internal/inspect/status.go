@@ -38,7 +38,7 @@ func facts(p *health.Progress) []string {
 	if p.View.Outputs > 0 {
 		out = append(out, "view "+waiting(p.View)+" behind")
 	}
-	out = append(out, count(p.BlockedKeys, "blocked key"), "quarantine "+number64(p.Quarantined), verified(p.Verification))
+	out = append(out, count(p.BlockedKeys, "blocked key"), "quarantine "+number64(p.Quarantined), verified(p))
 	if p.SourceError != "" {
 		out = append(out, "the source topic could not be asked")
 	}
@@ -156,7 +156,16 @@ func waiting(w health.Waiting) string {
 	return count(w.Outputs, "output") + ", " + health.Age(w.Seconds)
 }
 
-func verified(v *health.Verification) string {
+// verified says what was proven last, and how old that is.
+func verified(p *health.Progress) string {
+	if a := p.Audit; health.AuditedLast(p) {
+		age := "never equal"
+		if a.AgeSeconds != nil {
+			age = "equal " + health.Age(*a.AgeSeconds) + " ago"
+		}
+		return "audit " + a.Status + ", " + age
+	}
+	v := p.Verification
 	if v == nil {
 		return "never verified"
 	}

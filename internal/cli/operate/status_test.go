@@ -86,6 +86,27 @@ func (x *space) eventuallyReasons(n int) map[string]any {
 	}
 }
 
+// What an audit keeps proving counts as the last verification, also where a cycle found nothing new and recorded none.
+func TestStatusTellsOfTheAudit(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.run("source,relay,view")
+	x.load(worked...)
+	x.eventually(0, "OK  lag 0; outbox 0", "status")
+	stop := x.run("audit")
+	x.eventually(0, "OK  lag 0; outbox 0; 0 blocked keys; quarantine 0; audit PASS, equal ", "status")
+	stop()
+	x.sql("UPDATE amends.audit_state SET status = 'DRIFT', differences = 1, checked_at = clock_timestamp()")
+	x.want(5, "status DRIFT: the last audit cycle found 2 differences", "status")
+	x.sql("UPDATE amends.audit_state SET status = 'PASS', differences = 0, checked_at = clock_timestamp()")
+	x.want(0, "", "status")
+	// A deep verification may have seen what a short cycle does not look at.
+	x.exec("UPDATE amends.journal SET quantity = 101 WHERE quantity = 100")
+	x.want(5, "JOURNAL", "verify -deep")
+	x.sql("UPDATE amends.audit_state SET checked_at = clock_timestamp(), verified_at = clock_timestamp()")
+	x.want(5, "status DRIFT: the last verification found 1 difference", "status")
+}
+
 // The database is enough: without the broker the lag is unknown, and the answer says so.
 func TestStatusWithoutBroker(t *testing.T) {
 	t.Parallel()
