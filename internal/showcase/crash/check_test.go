@@ -39,9 +39,7 @@ func TestSameSeesEveryChange(t *testing.T) {
 		"view digest":    func(p *account.Partition) { p.ViewDigest = "eeee" },
 	}
 	other := map[string]func(*account.Partition){
-		"relay term":     func(p *account.Partition) { p.RelayTerm++ },
 		"relay sequence": func(p *account.Partition) { p.RelaySequence++ },
-		"view term":      func(p *account.Partition) { p.ViewTerm++ },
 	}
 	for _, c := range []struct {
 		changes map[string]func(*account.Partition)
