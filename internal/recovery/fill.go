@@ -17,10 +17,11 @@ import (
 	"amends/internal/verify"
 )
 
-// Waiting for the roles of a rebuild.
+// Waiting for the roles of a rebuild. A killed rebuild leaves a member behind, which the group of the next one waits for: up
+// to a rebalance timeout where it was killed while it joined.
 const (
 	lookEvery  = 100 * time.Millisecond
-	stallAfter = 60 * time.Second // without any movement
+	stallAfter = 2*broker.RebalanceTimeout + broker.SessionTimeout // without any movement
 )
 
 // StalledError says that nothing moved any more: it is safe to run the rebuild again (exit 1).

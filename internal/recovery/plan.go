@@ -15,7 +15,7 @@ import (
 
 // Limits of recovery.
 const (
-	sampleRecords = 20_000                 // read before anything else, to tell how long the rest takes
+	sampleRecords = 50_000                 // read before anything else, to tell how long the rest takes
 	sampleTime    = 500 * time.Millisecond // and no longer than this
 	progressEvery = 1_000                  // records between two words on progress
 	readPatience  = 20 * time.Second       // for the next record of a broker that may be away (S12)
@@ -62,12 +62,9 @@ func sample(ctx context.Context, o broker.Options, m *manifest.Manifest, ends []
 	}
 	defer source.Close()
 	var n int64
-	var began time.Time
 	var failed error
+	began := time.Now() // the way to the first record counts: what follows it may have come with it
 	for range sourceRecords(ctx, source, ledger.Partition(longest), ends[longest], &failed) {
-		if n == 0 {
-			began = time.Now()
-		}
 		if n++; n == sampleRecords || time.Since(began) > sampleTime {
 			break
 		}
