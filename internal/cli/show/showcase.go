@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -135,13 +136,18 @@ func (p *play) embedded(ctx context.Context, form account.Form) (err error) {
 
 // report runs and writes the report: to the file of -report, and on stdout where there is a form for it.
 func (p *play) report(ctx context.Context, on services, form account.Form) error {
+	made := false
 	if p.options.file != "" {
-		if err := writable(p.options.file); err != nil {
+		var err error
+		if made, err = writable(p.options.file); err != nil {
 			return err
 		}
 	}
 	a, err := p.run(ctx, on)
 	if a == nil {
+		if made {
+			err = errors.Join(err, os.Remove(p.options.file))
+		}
 		return err
 	}
 	if p.options.file != "" {
@@ -161,13 +167,14 @@ func (p *play) report(ctx context.Context, on services, form account.Form) error
 	return err
 }
 
-// writable refuses a file that could not be written at the end, before anything runs.
-func writable(path string) error {
+// writable refuses a file that could not be written at the end, before anything runs; made says that it was not there.
+func writable(path string) (made bool, err error) {
+	_, missing := os.Stat(path)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return usage.Errorf("-report: %v", err)
+		return false, usage.Errorf("-report: %v", err)
 	}
-	return f.Close()
+	return errors.Is(missing, fs.ErrNotExist), f.Close()
 }
 
 // writeFile writes the report in the form that the file's name asks for.

@@ -183,7 +183,7 @@ func refuses(t *testing.T, s *site, db *pgx.Conn, namespace string) {
 		return one[int64](t, db, "SELECT count(*) + sum(frontier)::bigint FROM amends.partitions")
 	}
 	before := count()
-	_, said := s.run(2, "amends showcase -work other -namespace "+namespace)
+	_, said := s.run(2, "amends showcase -report other.html -work other -namespace "+namespace)
 	if !strings.Contains(said, `namespace "`+namespace+`" exists`) || !strings.Contains(said, "choose another -namespace") {
 		t.Error(said)
 	}
@@ -196,8 +196,10 @@ func refuses(t *testing.T, s *site, db *pgx.Conn, namespace string) {
 	if !strings.Contains(said, `topic "`+namespace+`-3-output" exists`) {
 		t.Error(said)
 	}
-	if _, err := os.Stat(s.path("other")); err == nil {
-		t.Error("a refused run made its directory")
+	for _, name := range []string{"other", "other.html"} {
+		if _, err := os.Stat(s.path(name)); err == nil {
+			t.Errorf("a refused run made %s", name)
+		}
 	}
 	if after := count(); after != before {
 		t.Errorf("the database changed: %d → %d", before, after)

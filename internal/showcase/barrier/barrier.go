@@ -3,6 +3,7 @@ package barrier
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -48,10 +49,8 @@ func (h *Hold) Backend() int32 { return h.backend }
 // Barrier forwards connections from loopback to one server. Safe for concurrent use.
 type Barrier struct {
 	listener net.Listener
-	tls      *tls.Config
 	url      string
-	network  string
-	address  string
+	ways     []way // to the server, in the order in which they are tried
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex // a leaf; guards what follows
@@ -71,9 +70,11 @@ func Listen(database string) (*Barrier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for a process: %w", err)
 	}
-	b := &Barrier{listener: listener, tls: config.TLSConfig, conns: map[*connection]struct{}{}}
-	b.network, b.address = pgconn.NetworkAddress(config.Host, config.Port)
-	b.url = throughURL(config, listener.Addr().String())
+	b := &Barrier{listener: listener, conns: map[*connection]struct{}{}, url: throughURL(config, listener.Addr().String())}
+	b.ways = append(b.ways, newWay(config.Host, config.Port, config.TLSConfig))
+	for _, f := range config.Fallbacks { // other hosts, and without TLS where the address only prefers it
+		b.ways = append(b.ways, newWay(f.Host, f.Port, f.TLSConfig))
+	}
 	b.wg.Go(b.accept)
 	return b, nil
 }
@@ -153,24 +154,45 @@ func (b *Barrier) accept() {
 	}
 }
 
+// way is one way to a server; tls is nil for a plain one.
+type way struct {
+	tls     *tls.Config
+	network string
+	address string
+}
+
+func newWay(host string, port uint16, config *tls.Config) way {
+	network, address := pgconn.NetworkAddress(host, port)
+	return way{tls: config, network: network, address: address}
+}
+
 // dial connects to the server as the database's address asks for.
-func (b *Barrier) dial() (net.Conn, error) {
+func (b *Barrier) dial() (conn net.Conn, err error) {
+	for _, w := range b.ways {
+		if conn, err = w.dial(); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+func (w way) dial() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, b.network, b.address)
-	if err != nil || b.tls == nil {
+	conn, err := d.DialContext(ctx, w.network, w.address)
+	if err != nil || w.tls == nil {
 		return conn, err
 	}
-	secured, err := b.secure(ctx, conn)
+	secured, err := w.secure(ctx, conn)
 	if err != nil {
-		_ = conn.Close()
+		return nil, errors.Join(err, conn.Close())
 	}
-	return secured, err
+	return secured, nil
 }
 
 // secure asks the server for TLS and shakes hands.
-func (b *Barrier) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
+func (w way) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // a connection that is closed says so by the write
 	answer := make([]byte, 1)
 	if _, err := conn.Write(tlsRequest()); err != nil {
@@ -180,9 +202,9 @@ func (b *Barrier) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		return nil, err
 	}
 	if answer[0] != 'S' {
-		return nil, fmt.Errorf("connect to %s: the server refuses TLS, which its address asks for", b.address)
+		return nil, fmt.Errorf("connect to %s: the server refuses TLS, which its address asks for", w.address)
 	}
-	secured := tls.Client(conn, b.tls)
+	secured := tls.Client(conn, w.tls)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package barrier_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,8 +14,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"amends/internal/showcase/barrier"
 )
@@ -63,6 +67,61 @@ func TestServerIsReachedByTLS(t *testing.T) {
 				t.Errorf("the server heard %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// An address that only prefers TLS reaches a server without it.
+func TestServerWithoutTLSIsReachedWhereThatIsAllowed(t *testing.T) {
+	t.Parallel()
+	for mode, reached := range map[string]bool{"prefer": true, "require": false} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			heard := make(chan string, 1)
+			go plain(listener, heard)
+			b, err := barrier.Listen("postgres://ann@" + listener.Addr().String() + "/ledger?sslmode=" + mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			c, err := pgx.ParseConfig(b.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if _, err := pgx.ConnectConfig(ctx, c); err == nil {
+				t.Error("connected to a server that ends every connection")
+			}
+			_ = listener.Close()
+			if got := strings.Contains(<-heard, "ledger"); got != reached {
+				t.Errorf("the server heard of its database: %t, want %t", got, reached)
+			}
+		})
+	}
+}
+
+// plain refuses TLS, tells what it hears else, and ends each connection.
+func plain(listener net.Listener, heard chan<- string) {
+	var all strings.Builder
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			heard <- all.String()
+			return
+		}
+		b := make([]byte, 1024)
+		n, _ := conn.Read(b)
+		if string(b[:n]) == "\x00\x00\x00\x08\x04\xd2\x16\x2f" {
+			_, _ = conn.Write([]byte{'N'})
+		} else {
+			all.Write(b[:n])
+		}
+		_ = conn.Close()
 	}
 }
 
