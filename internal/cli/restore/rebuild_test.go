@@ -229,30 +229,41 @@ func TestRebuildStoppedGoesOn(t *testing.T) {
 	w.equal(4, origin, ends)
 }
 
+// guard holds the loader's guard of the source, as a running load does, until it is released.
+func (w *world) guard() (release func()) {
+	w.t.Helper()
+	db, err := postgres.Open(w.t.Context(), postgres.Options{URL: w.url})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(db.Close)
+	var guard *postgres.Guard
+	incarnation := w.manifest("pipeline.json").Config.SourceIncarnation
+	await(w.t, "the guard is free", func() bool {
+		guard, err = db.GuardSource(w.t.Context(), incarnation)
+		return err == nil
+	})
+	return func() {
+		if err := guard.Release(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // A load that runs is waited for within the budget; after that the rebuild is INCOMPLETE and goes on when it is run again.
 func TestRebuildWaitsForARunningLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.loaded(story...)
 	origin, ends := w.dump("shop"), w.ends("shop-output")
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: w.url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	guard, err := db.GuardSource(t.Context(), w.manifest("pipeline.json").Config.SourceIncarnation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := w.guard()
 	a := w.want(3, "LOAD_RUNNING", rebuild+" -execute -timeout 1s")
 	if !strings.HasPrefix(a.stdout, "NOT DONE  shop2 stays in phase verify: verify INCOMPLETE") {
 		t.Error(a.stdout)
 	}
 	p := w.start(rebuild + " -execute -timeout 60s")
 	time.Sleep(2 * time.Second)
-	if err := guard.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	if code := p.wait(); code != 0 {
 		t.Fatalf("ended with %d\n%s\n%s", code, p.stdout, p.stderr)
 	}
