@@ -77,6 +77,9 @@ func (x *space) call(ctx context.Context, line string) answer {
 	var stdout, stderr safeBuffer
 	code := cli.Run(ctx, cli.Process{Program: "amends", Args: words, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 		Getenv: func(k string) string { return x.env[k] }})
+	if strings.HasSuffix(line, " json") && stdout.String() != "" {
+		conforms(x.t, words[0], stdout.String())
+	}
 	return answer{stdout.String(), stderr.String(), code}
 }
 
