@@ -68,9 +68,33 @@ func (s *shell) ask(ctx context.Context, stdin, line string) answer {
 // words calls a program with arguments.
 func (s *shell) words(ctx context.Context, stdin string, words ...string) answer {
 	s.t.Helper()
-	var stdout, stderr buffer
+	return s.to(ctx, &buffer{}, stdin, words...)
+}
+
+// until calls a command line and stops it once what it has written satisfies done, or ctx ends.
+func (s *shell) until(ctx context.Context, stop func(), line string, done func(stdout string) bool) answer {
+	s.t.Helper()
+	var stdout buffer
+	ended := make(chan answer, 1)
+	go func() { ended <- s.to(ctx, &stdout, "", s.split(line)...) }()
+	for ctx.Err() == nil {
+		select {
+		case a := <-ended:
+			return a
+		case <-time.After(20 * time.Millisecond):
+			if done(stdout.String()) {
+				stop()
+			}
+		}
+	}
+	return <-ended
+}
+
+// to calls a program that writes its answer to stdout.
+func (s *shell) to(ctx context.Context, stdout *buffer, stdin string, words ...string) answer {
+	var stderr buffer
 	code := cli.Run(ctx, cli.Process{Program: words[0], Names: words[0] == "amendsctl", Args: words[1:], Stdin: strings.NewReader(stdin),
-		Stdout: &stdout, Stderr: &stderr, Getenv: func(k string) string { return s.env[k] }, Environ: func() []string {
+		Stdout: stdout, Stderr: &stderr, Getenv: func(k string) string { return s.env[k] }, Environ: func() []string {
 			var all []string
 			for _, k := range slices.Sorted(maps.Keys(s.env)) {
 				all = append(all, k+"="+s.env[k])

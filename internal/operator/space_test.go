@@ -1,0 +1,80 @@
+package operator
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"amends/internal/kafkatest"
+	"amends/internal/pgtest"
+)
+
+// space is a pipeline of its own on a broker and a database, with the worked example's configuration.
+type space struct {
+	*shell
+	database string
+}
+
+func newSpace(t *testing.T) *space {
+	t.Helper()
+	x := &space{database: pgtest.New(t)}
+	x.shell = newShell(t, map[string]string{"AMENDS_DATABASE_URL": x.database, "AMENDS_BROKERS": strings.Join(kafkatest.Embedded(t), ",")})
+	x.write("source.json", x.call(0, "amends source create -namespace demo -topic amends-test-source").stdout)
+	x.write("pipeline.json", x.call(0, "amends output create -manifest @source.json -topic amends-test-output").stdout)
+	x.env["AMENDS_MANIFEST"] = x.path("pipeline.json")
+	return x
+}
+
+// run runs the roles until the test's end.
+func (x *space) run() {
+	x.t.Helper()
+	ctx, stop := context.WithCancel(x.t.Context())
+	ended := make(chan answer, 1)
+	go func() { ended <- x.ask(ctx, "", "amends run") }()
+	x.t.Cleanup(func() {
+		stop()
+		if a := <-ended; a.code != 0 {
+			x.t.Errorf("the roles ended with %d: %s", a.code, a.stderr)
+		}
+	})
+}
+
+// load loads a file of fixtures, or one of the shell's folder that begins with @, and waits until the view holds it.
+func (x *space) load(files ...string) {
+	x.t.Helper()
+	for _, f := range files {
+		format := "jsonl"
+		if strings.HasSuffix(f, ".raw") {
+			format = "raw"
+		}
+		if !strings.HasPrefix(f, "@") {
+			f = fixture(x.t, f)
+		}
+		x.call(0, "amends source load -file "+f+" -format "+format)
+	}
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		a := x.ask(x.t.Context(), "", "amends verify -timeout 20s")
+		if a.code == 0 || a.code == 4 {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			x.t.Fatalf("the view does not get there: %s%s", a.stdout, a.stderr)
+		}
+	}
+}
+
+// fixture returns the path of a fixture of the repository.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "fixtures", name))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
