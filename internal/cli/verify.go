@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/cli/target"
+	"amends/internal/progress"
 	"amends/internal/provision"
 	"amends/internal/report"
 	"amends/internal/store"
@@ -102,8 +103,15 @@ func (a *app) verifySession(ctx context.Context, t *target.Target, s *target.Ses
 		}
 		return g, nil
 	}
+	bar := progress.On(a.Stderr, a.Getenv).Start("verify", "records", 0)
+	defer bar.Done()
+	j.Progress = func(done, total int64) {
+		bar.SetTotal(total)
+		bar.Set(done)
+	}
 	began := time.Now()
 	r, err := j.Run(ctx)
+	bar.Done()
 	if err != nil {
 		return nil, err
 	}

@@ -54,22 +54,23 @@ var table = map[string]rule{
 	"broker":                 {internal: "ledger", external: franz},
 
 	// services
-	"lease":     {internal: "invariant ledger store"},
-	"worker":    {internal: "invariant ledger manifest wire engine store broker"},
-	"delivery":  {internal: "invariant ledger manifest wire view store broker lease"},
-	"provision": {internal: "ledger manifest wire store broker", external: tokens + " golang.org/x/sync"},
-	"verify":    {internal: "ledger manifest wire oracle store broker"},
-	"health":    {internal: "ledger manifest store store/postgres/reader broker store/postgres/checkup"},
-	"explain":   {internal: "ledger manifest store store/postgres/reader"},
-	"diagnose":  {internal: "ledger wire store/postgres/reader health"},
-	"inspect":   {internal: "ledger manifest wire store health diagnose"},
-	"report":    {internal: "ledger wire store verify inspect"},
-	"audit":     {internal: "ledger manifest oracle report store store/postgres store/postgres/reader verify"},
-	"usage":     {external: "github.com/spf13 github.com/goccy/go-yaml"},
-	"progress":  {external: "golang.org/x/term"},
-	"tabular":   {},
-	"mapping":   {internal: "ledger tabular", external: "github.com/goccy/go-yaml"},
-	"intake":    {internal: "ledger manifest wire provision tabular mapping"},
+	"lease":         {internal: "invariant ledger store"},
+	"worker":        {internal: "invariant ledger manifest wire engine store broker"},
+	"delivery":      {internal: "invariant ledger manifest wire view store broker lease"},
+	"provision":     {internal: "ledger manifest wire store broker", external: tokens + " golang.org/x/sync"},
+	"verify/stored": {internal: "ledger manifest wire oracle store"},
+	"verify":        {internal: "ledger manifest wire oracle store broker verify/stored"},
+	"health":        {internal: "ledger manifest store store/postgres/reader broker store/postgres/checkup"},
+	"explain":       {internal: "ledger manifest store store/postgres/reader"},
+	"diagnose":      {internal: "ledger wire store/postgres/reader health"},
+	"inspect":       {internal: "ledger manifest wire store health diagnose"},
+	"report":        {internal: "ledger wire store verify inspect"},
+	"audit":         {internal: "ledger manifest oracle report store store/postgres store/postgres/reader verify"},
+	"usage":         {external: "github.com/spf13 github.com/goccy/go-yaml"},
+	"progress":      {external: "golang.org/x/term"},
+	"tabular":       {},
+	"mapping":       {internal: "ledger tabular", external: "github.com/goccy/go-yaml"},
+	"intake":        {internal: "ledger manifest wire provision tabular mapping"},
 
 	// edges
 	"@fixtures":        {},
@@ -86,7 +87,7 @@ var table = map[string]rule{
 	"showcase/barrier": {external: pgx},
 	"showcase/account": {internal: "report"},
 	"showcase/crash":   {internal: "ledger manifest wire workload store store/postgres store/postgres/reader broker provision verify report embedded/process showcase/account showcase/barrier @fixtures"},
-	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage embedded showcase/account showcase/crash", external: "github.com/spf13 golang.org/x"},
+	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage progress embedded showcase/account showcase/crash", external: "github.com/spf13"},
 	"cli/restore":      {internal: "ledger manifest wire store verify report inspect provision recovery progress usage cli/target", external: "github.com/spf13"},
 	"cli/console":      {internal: "report store/postgres/console usage cli/target", external: "github.com/spf13 golang.org/x"},
 	"cli/migrate":      {internal: "store store/postgres usage cli/target", external: "github.com/spf13"},
@@ -144,7 +145,7 @@ const tools = "testcount mutate @cmd/amends-devstack"
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease store/postgres/checkup"
-	controlPlane = "verify audit report explain inspect provision oracle roles recovery cli cli/restore cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
+	controlPlane = "verify verify/stored audit report explain inspect provision oracle roles recovery cli cli/restore cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.

@@ -9,6 +9,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/oracle"
+	"amends/internal/verify/stored"
 )
 
 // Basis is what an audit goes on from: of each partition the recomputation of its source and the cut at which everything was
@@ -37,7 +38,7 @@ func (j *Job) Audit(ctx context.Context, b *Basis, full bool) (*Report, error) {
 	if len(b.parts) == 0 {
 		b.parts = make([]part, j.Manifest.Config.Partitions)
 	}
-	r.prefix = &prefix{reader: reader, config: oracleConfig(j.Manifest.Config), parts: make([]part, len(b.parts))}
+	r.prefix = &prefix{reader: r.watch(reader), config: stored.OracleConfig(j.Manifest.Config), parts: make([]part, len(b.parts))}
 	for p := range r.prefix.parts {
 		if b.parts[p].oracle == nil || full {
 			r.prefix.reset(ledger.Partition(p))
@@ -156,7 +157,7 @@ func (b *Basis) Resume(cfg *manifest.Config, p ledger.Partition, at ledger.Front
 	if at > cut.Frontier {
 		return fmt.Errorf("resume partition %d: %w: %d, %d", p, errResume, at, cut.Frontier)
 	}
-	o, err := oracle.Restore(oracleConfig(cfg), state)
+	o, err := oracle.Restore(stored.OracleConfig(cfg), state)
 	if err != nil {
 		return fmt.Errorf("resume partition %d: %w", p, err)
 	}

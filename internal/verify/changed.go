@@ -10,6 +10,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/oracle"
 	"amends/internal/store"
+	"amends/internal/verify/stored"
 )
 
 // Bounds of what a cycle of an audit compares one by one; past them it compares every row of the partition.
@@ -74,7 +75,7 @@ func differing(a, b []output, fn func(ledger.OutputID)) {
 		case len(b) == 0:
 			order = -1
 		default:
-			order = compareIDs(a[0].id, b[0].id)
+			order = stored.CompareIDs(a[0].id, b[0].id)
 		}
 		switch {
 		case order < 0:
@@ -105,7 +106,7 @@ func (r *run) compareChanged(ctx context.Context, s store.Snapshot, p ledger.Par
 		return r.comparePartition(ctx, s, p, state)
 	}
 	c := &changedCheck{comparison: comparison{run: r, p: p, oracle: r.prefix.parts[p].oracle,
-		check: rowCheck{config: r.Manifest.Config, partition: p, view: state.View}}, decided: map[ledger.OutputID]decided{}, ids: map[ledger.OutputID]struct{}{}}
+		check: stored.RowCheck{Config: r.Manifest.Config, Partition: p, View: state.View}}, decided: map[ledger.OutputID]stored.Decided{}, ids: map[ledger.OutputID]struct{}{}}
 	err := c.journal(ctx, changed, since.cut, state)
 	if errors.Is(err, errWhole) {
 		return r.comparePartition(ctx, s, p, state)
@@ -120,7 +121,7 @@ func (r *run) compareChanged(ctx context.Context, s store.Snapshot, p ledger.Par
 	if len(c.ids) > maxChanged {
 		return r.comparePartition(ctx, s, p, state)
 	}
-	ids := slices.SortedFunc(maps.Keys(c.ids), compareIDs)
+	ids := slices.SortedFunc(maps.Keys(c.ids), stored.CompareIDs)
 	if err := c.rowsOf(ctx, changed, ids); err != nil {
 		return err
 	}
@@ -129,16 +130,10 @@ func (r *run) compareChanged(ctx context.Context, s store.Snapshot, p ledger.Par
 	return nil
 }
 
-// decided is what the journal says of an output last: its version and the digest of its envelope.
-type decided struct {
-	version ledger.Version
-	digest  int64
-}
-
 // changedCheck compares outputs one by one.
 type changedCheck struct {
 	comparison
-	decided map[ledger.OutputID]decided
+	decided map[ledger.OutputID]stored.Decided
 	ids     map[ledger.OutputID]struct{}
 	keys    int64
 }
@@ -146,17 +141,17 @@ type changedCheck struct {
 // journal notes the outputs decided since the cut that the view has applied. Where the view is ahead of the journal it does
 // not say what their last versions are.
 func (c *changedCheck) journal(ctx context.Context, s Changed, cut Cut, state store.PartitionState) error {
-	digests := c.digester(c.p)
+	digests := stored.NewDigester(c.Manifest.Config, c.p)
 	err := s.Decided(ctx, c.p, cut.Cause, state.View.Cause, func(d *ledger.Decision) error {
 		for i := range d.Changes {
 			id := ledger.OutputID{Key: d.Assertion.Key, Day: d.Changes[i].Day, Kind: d.Changes[i].Kind}
 			c.ids[id] = struct{}{}
-			digest, ok := digests.encode(d, i)
+			digest, ok := digests.Encode(d, i)
 			if !ok {
 				c.report.add(Difference{What: Journal, Partition: c.p, ID: id, Offset: int64(d.Offset), Detail: "it holds an alert of a key without threshold"})
 			}
 			if !ahead(state) {
-				c.decided[id] = decided{version: d.Changes[i].Version, digest: digest}
+				c.decided[id] = stored.Decided{Version: d.Changes[i].Version, Digest: digest}
 			}
 		}
 		if len(c.ids) > maxChanged {
@@ -164,7 +159,7 @@ func (c *changedCheck) journal(ctx context.Context, s Changed, cut Cut, state st
 		}
 		return nil
 	})
-	if damaged(err) {
+	if stored.Damaged(err) {
 		c.report.add(Difference{What: Journal, Partition: c.p, Offset: -1, Detail: err.Error()})
 		return nil
 	}
@@ -214,7 +209,7 @@ func (c *changedCheck) key(ids []ledger.OutputID, rows map[ledger.OutputID]store
 	e := c.oracle.Expected(ids[0].Key)
 	wanted := outputs(e)
 	for _, id := range ids {
-		for len(wanted) > 0 && compareIDs(wanted[0].id, id) < 0 {
+		for len(wanted) > 0 && stored.CompareIDs(wanted[0].id, id) < 0 {
 			wanted = wanted[1:]
 		}
 		var want []output
@@ -230,24 +225,11 @@ func (c *changedCheck) key(ids []ledger.OutputID, rows map[ledger.OutputID]store
 		before := c.report.Differences
 		c.compareOutputs(e, want, found)
 		if last, ok := c.decided[id]; ok && c.report.Differences == before {
-			if detail := last.fault(row); detail != "" {
+			if detail := last.Fault(row); detail != "" {
 				c.report.add(Difference{What: Row, Partition: c.p, ID: id, Offset: -1, Detail: detail, Actual: actual(row)})
 			}
 		}
 	}
-}
-
-// fault says how a row is not what the journal decided last, "" when it is.
-func (d decided) fault(row *store.ViewRow) string {
-	switch {
-	case row == nil:
-		return fmt.Sprintf("the journal decided version %d of it, the view holds no row", d.version)
-	case row.Version != d.version:
-		return fmt.Sprintf("the journal decided version %d of it, the view holds version %d", d.version, row.Version)
-	case row.Digest != d.digest:
-		return fmt.Sprintf("the journal's envelope of version %d has digest %016x, the view's row %016x", d.version, uint64(d.digest), uint64(row.Digest))
-	}
-	return ""
 }
 
 // stillBlocked lists the BLOCKED keys: those of the cut, and what became of those with records since.

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/oracle"
 	"amends/internal/store"
+	"amends/internal/verify/stored"
 )
 
 // compare takes one snapshot and compares everything in it with the oracle at its cuts. While the snapshot is open, no more
@@ -137,7 +137,7 @@ type comparison struct {
 	next     oracle.Expectation
 	more     bool
 	rows     []store.ViewRow // of the key being read
-	check    rowCheck
+	check    stored.RowCheck
 	oracle   *oracle.Oracle
 	p        ledger.Partition
 }
@@ -149,20 +149,20 @@ func (r *run) comparePartition(ctx context.Context, s store.Snapshot, p ledger.P
 	if state.View == nil {
 		return nil // no cut, and nothing that its rows could be compared with
 	}
-	c := &comparison{run: r, p: p, oracle: r.prefix.parts[p].oracle, check: rowCheck{config: r.Manifest.Config, partition: p, view: state.View}}
+	c := &comparison{run: r, p: p, oracle: r.prefix.parts[p].oracle, check: stored.RowCheck{Config: r.Manifest.Config, Partition: p, View: state.View}}
 	expected, stop := iter.Pull(c.oracle.All())
 	defer stop()
 	c.expected = expected
 	c.next, c.more = expected()
 	err := s.ViewRows(ctx, p, func(row store.ViewRow) error {
 		r.report.Outputs++
-		if fault := place(row.ID); fault != "" { // it stands nowhere among the others
+		if fault := stored.Place(row.ID); fault != "" { // it stands nowhere among the others
 			r.report.add(Difference{What: Row, Partition: p, ID: row.ID, Offset: -1, Detail: fault, Actual: actual(&row)})
 			return nil
 		}
 		if n := len(c.rows); n > 0 {
-			if compareIDs(c.rows[n-1].ID, row.ID) >= 0 {
-				return &store.DamagedRow{ID: row.ID, Err: fmt.Errorf("%w: view rows out of order at %s", store.ErrIntegrity, name(row.ID))}
+			if stored.CompareIDs(c.rows[n-1].ID, row.ID) >= 0 {
+				return &store.DamagedRow{ID: row.ID, Err: fmt.Errorf("%w: view rows out of order at %s", store.ErrIntegrity, stored.Name(row.ID))}
 			}
 			if c.rows[n-1].ID.Key != row.ID.Key {
 				c.flush()
@@ -238,7 +238,7 @@ func (c *comparison) compareOutputs(e oracle.Expectation, wanted []output, rows 
 		case len(wanted) == 0:
 			order = 1
 		default:
-			order = compareIDs(wanted[0].id, rows[0].ID)
+			order = stored.CompareIDs(wanted[0].id, rows[0].ID)
 		}
 		if order <= 0 {
 			w, wanted = &wanted[0], wanted[1:]
@@ -253,7 +253,7 @@ func (c *comparison) compareOutputs(e oracle.Expectation, wanted []output, rows 
 // compareOutput compares one output; want is nil where none is expected, row where there is none.
 func (c *comparison) compareOutput(e oracle.Expectation, want *output, row *store.ViewRow) {
 	if row != nil {
-		if fault := c.check.fault(row); fault != "" {
+		if fault := c.check.Fault(row); fault != "" {
 			c.report.add(Difference{What: Row, Detail: fault, Partition: c.p, ID: row.ID, Offset: -1, Expected: c.wanted(want, row.ID), Actual: actual(row)})
 			return
 		}
@@ -302,18 +302,6 @@ func outputs(e oracle.Expectation) []output {
 	}
 	status := e.Status
 	return append(out, output{id: ledger.OutputID{Key: e.Key, Kind: ledger.TrustStatus}, payload: Payload{Kind: ledger.TrustStatus, Status: &status}})
-}
-
-// compareIDs orders outputs as drift reports do: item bytes, location bytes, day, kind; the status last.
-func compareIDs(a, b ledger.OutputID) int {
-	return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(last(a), last(b)), cmp.Compare(a.Day, b.Day), cmp.Compare(a.Kind, b.Kind))
-}
-
-func last(id ledger.OutputID) int {
-	if id.Kind == ledger.TrustStatus {
-		return 1
-	}
-	return 0
 }
 
 func (p Payload) equal(o Payload) bool {

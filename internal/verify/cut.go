@@ -85,6 +85,11 @@ func stopped(states []store.PartitionState) bool {
 // (live).
 func (r *run) reach(budget context.Context) error {
 	if !r.Live {
+		states, err := r.look(budget)
+		if err != nil {
+			return err
+		}
+		r.expect(states)
 		if err := r.readToMarks(budget); err != nil {
 			return err
 		}
@@ -98,6 +103,7 @@ func (r *run) reach(budget context.Context) error {
 			return errStopped
 		}
 		if r.reached(states) {
+			r.expect(states)
 			return r.readToCuts(budget, states)
 		}
 		if err := sleep(budget, wait); err != nil {

@@ -7,6 +7,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/oracle"
+	"amends/internal/verify/stored"
 )
 
 // prefix is the source as read from the topic so far: one oracle a partition, each at its own position.
@@ -24,33 +25,15 @@ type part struct {
 }
 
 func newPrefix(cfg *manifest.Config, reader Reader) *prefix {
-	x := &prefix{reader: reader, config: oracleConfig(cfg), parts: make([]part, cfg.Partitions)}
-	return x.anew()
-}
-
-// oracleConfig gives the oracle what it needs of a configuration.
-func oracleConfig(cfg *manifest.Config) oracle.Config {
-	c := oracle.Config{Origin: cfg.LedgerOrigin, Partitions: cfg.Partitions, Keys: make([]oracle.Key, len(cfg.StockKeys))}
-	for i, k := range cfg.StockKeys {
-		c.Keys[i] = oracle.Key{Key: k.Key, Partition: k.Partition, Terms: oracle.Terms{Threshold: k.Threshold, Opening: k.OpeningBalance}}
+	x := &prefix{reader: reader, config: stored.OracleConfig(cfg), parts: make([]part, cfg.Partitions)}
+	for p := range x.parts {
+		x.reset(ledger.Partition(p))
 	}
-	if o := cfg.OpenKeys; o != nil {
-		c.Open = &oracle.Terms{Threshold: o.Threshold, Opening: o.OpeningBalance}
-	}
-	return c
+	return x
 }
 
 // reset forgets partition p: an oracle takes nothing back.
 func (x *prefix) reset(p ledger.Partition) { x.parts[p] = part{oracle: oracle.New(x.config)} }
-
-// anew is a prefix of which nothing is read.
-func (x *prefix) anew() *prefix {
-	n := &prefix{reader: x.reader, config: x.config, parts: make([]part, len(x.parts))}
-	for p := range n.parts {
-		n.reset(ledger.Partition(p))
-	}
-	return n
-}
 
 // extend reads partition p up to end, which read-committed readers can see; nothing if it is past end.
 func (x *prefix) extend(ctx context.Context, p ledger.Partition, end ledger.Frontier) error {

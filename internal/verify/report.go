@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/verify/stored"
 )
 
 // Status is the overall outcome of a verification (S10).
@@ -132,7 +133,7 @@ type Difference struct {
 func (d *Difference) describe() string {
 	at := ""
 	if d.ID.Kind != 0 {
-		at = name(d.ID) + ": "
+		at = stored.Name(d.ID) + ": "
 	} else if d.Offset >= 0 {
 		at = fmt.Sprintf("offset %d: ", d.Offset)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/store"
+	"amends/internal/verify/stored"
 	"amends/internal/wire"
 )
 
@@ -156,7 +157,7 @@ func (c *topicCheck) compareFold(ctx context.Context, s store.Snapshot) error {
 	}
 	var first *ledger.OutputID
 	for id := range c.fold {
-		if first == nil || compareIDs(id, *first) < 0 {
+		if first == nil || stored.CompareIDs(id, *first) < 0 {
 			first = &id
 		}
 	}

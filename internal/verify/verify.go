@@ -59,19 +59,23 @@ type Job struct {
 	Timeout  time.Duration                            // the budget, more than 0
 	Live     bool
 	Deep     bool
+	// Progress, if not nil, is told how many records are read, of source and output topic, and how many will be, 0 while
+	// that is not known.
+	Progress func(done, total int64)
 }
 
 // run is the state of one verification.
 type run struct {
 	*Job
-	report   *Report
-	prefix   *prefix
-	marks    []ledger.Frontier      // quiesced: the high watermarks to reach
-	compared []store.PartitionState // of the snapshot that was compared; nil before
-	skipped  []Code                 // by partition, why it was not compared
-	audit    bool                   // a cycle of an audit: a stopped partition does not keep the others from being compared
-	changes  bool                   // and only what changed is compared
-	waited   bool                   // for a cut that moved back, in vain
+	report      *Report
+	prefix      *prefix
+	marks       []ledger.Frontier      // quiesced: the high watermarks to reach
+	compared    []store.PartitionState // of the snapshot that was compared; nil before
+	skipped     []Code                 // by partition, why it was not compared
+	read, total int64                  // records, for Progress
+	audit       bool                   // a cycle of an audit: a stopped partition does not keep the others from being compared
+	changes     bool                   // and only what changed is compared
+	waited      bool                   // for a cut that moved back, in vain
 }
 
 // Run verifies and returns the report, or an error for an operational failure, which has no status.
@@ -86,7 +90,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("open source: %w", err)
 	}
 	defer reader.Close()
-	r.prefix = newPrefix(j.Manifest.Config, reader)
+	r.prefix = newPrefix(j.Manifest.Config, r.watch(reader))
 	budget, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
 	err = r.verify(ctx, budget)

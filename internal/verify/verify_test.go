@@ -318,3 +318,26 @@ func TestUnboundManifestIsUsage(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Progress counts what is read: the source once, and deep the source again and the output topic; its total is told before
+// the end.
+func TestProgressCountsWhatIsRead(t *testing.T) {
+	t.Parallel()
+	w := worked(t)
+	for deep, all := range map[bool]int64{false: 5, true: 5 + 5 + 11} {
+		j := job(w)
+		j.Deep = deep
+		var done, total, calls int64
+		j.Progress = func(d, of int64) {
+			if d < done || of < d {
+				t.Errorf("%d of %d after %d", d, of, done)
+			}
+			done, total = d, of
+			calls++
+		}
+		want(t, run(t, j), verify.Pass)
+		if done != all || total != all || calls == 0 {
+			t.Errorf("deep %t: %d of %d in %d calls, want %d", deep, done, total, calls, all)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package verify
+package stored
 
 import (
 	"cmp"
@@ -11,29 +11,29 @@ import (
 	"amends/internal/wire"
 )
 
-// rowCheck finds rows that contradict themselves: their members against each other, against the view's position and
-// against the digest of the envelope that they came from (S10).
-type rowCheck struct {
-	config    *manifest.Config
-	view      *store.ViewPosition
+// RowCheck finds rows of one partition that contradict themselves: their members against each other, against the view's
+// position and against the digest of the envelope that they came from (S10).
+type RowCheck struct {
+	Config    *manifest.Config
+	View      *store.ViewPosition
+	Partition ledger.Partition
 	buf       []byte
-	partition ledger.Partition
 }
 
-// fault says what is wrong with a row, "" when nothing is.
-func (c *rowCheck) fault(r *store.ViewRow) string {
-	if s := cmp.Or(place(r.ID), shape(r)); s != "" {
+// Fault says what is wrong with a row, "" when nothing is.
+func (c *RowCheck) Fault(r *store.ViewRow) string {
+	if s := cmp.Or(Place(r.ID), shape(r)); s != "" {
 		return s
 	}
 	switch {
-	case r.Cause.Partition != c.partition:
+	case r.Cause.Partition != c.Partition:
 		return fmt.Sprintf("its cause is on partition %d", r.Cause.Partition)
-	case r.Sequence < 0 || r.Sequence >= c.view.Sequence:
-		return fmt.Sprintf("sequence %d is not below the view's next sequence %d", r.Sequence, c.view.Sequence)
-	case r.Cause.Offset > c.view.Cause:
-		return fmt.Sprintf("cause offset %d is past the last one applied, %d", r.Cause.Offset, c.view.Cause)
+	case r.Sequence < 0 || r.Sequence >= c.View.Sequence:
+		return fmt.Sprintf("sequence %d is not below the view's next sequence %d", r.Sequence, c.View.Sequence)
+	case r.Cause.Offset > c.View.Cause:
+		return fmt.Sprintf("cause offset %d is past the last one applied, %d", r.Cause.Offset, c.View.Cause)
 	}
-	e := envelopeOf(c.config.Namespace, r)
+	e := envelopeOf(c.Config.Namespace, r)
 	c.buf = wire.AppendEnvelope(c.buf[:0], &e)
 	if d := wire.EnvelopeDigest(c.buf); d != r.Digest {
 		return fmt.Sprintf("its members give an envelope with digest %016x, stored is %016x", uint64(d), uint64(r.Digest))
@@ -41,8 +41,8 @@ func (c *rowCheck) fault(r *store.ViewRow) string {
 	return ""
 }
 
-// place checks what says which output a row is of, and so where it stands.
-func place(id ledger.OutputID) string {
+// Place checks what says which output a row is of, and so where it stands.
+func Place(id ledger.OutputID) string {
 	status := id.Kind == ledger.TrustStatus
 	dated := id.Day >= ledger.MinDay && id.Day <= ledger.MaxDay
 	if id.Kind < ledger.Balance || id.Kind > ledger.TrustStatus || status && id.Day != 0 || !status && !dated {
@@ -75,11 +75,23 @@ func envelopeOf(namespace string, r *store.ViewRow) wire.Envelope {
 		Index: int(r.Index), Count: int(r.Count)}
 }
 
-// name writes an output id for people.
-func name(id ledger.OutputID) string {
+// Name writes an output id for people.
+func Name(id ledger.OutputID) string {
 	s := id.Kind.String() + " " + strconv.Quote(id.Key.Item) + " " + strconv.Quote(id.Key.Location)
 	if id.Kind != ledger.TrustStatus {
 		s += " " + id.Day.String()
 	}
 	return s
+}
+
+// CompareIDs orders outputs as drift reports do: item bytes, location bytes, day, kind; the status last.
+func CompareIDs(a, b ledger.OutputID) int {
+	return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(last(a), last(b)), cmp.Compare(a.Day, b.Day), cmp.Compare(a.Kind, b.Kind))
+}
+
+func last(id ledger.OutputID) int {
+	if id.Kind == ledger.TrustStatus {
+		return 1
+	}
+	return 0
 }

@@ -1,0 +1,9 @@
+// Package stored says what is wrong with one stored row: a view row against its own envelope and position, a journal row
+// against its source record, and what the journal decided of an output against the view's row.
+//
+// Owns: the order of outputs in drift reports, the faults in words, and a configuration as the oracle takes it.
+//
+// Does not own: which rows are compared and what counts as drift (verify), or what must be published (oracle).
+//
+// Fails with: nothing; a fault is a text, empty where there is none.
+package stored
