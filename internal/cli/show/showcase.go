@@ -14,6 +14,7 @@ import (
 
 	"amends/internal/cli/target"
 	"amends/internal/embedded"
+	"amends/internal/progress"
 	"amends/internal/showcase/account"
 	"amends/internal/showcase/crash"
 	"amends/internal/usage"
@@ -83,7 +84,7 @@ ends its processes.`,
 		if named == "" && cmd.Flags().Changed("brokers") {
 			return target.MissingDatabase()
 		}
-		p := &play{Env: e, parts: parts, scenario: crash.Showcase, options: o, words: lines(e.Stderr)}
+		p := &play{Env: e, parts: parts, scenario: crash.Showcase, options: o, words: lines(e, e.Stderr)}
 		if named == "" {
 			return p.embedded(cmd.Context(), account.Form(o.form))
 		}
@@ -105,9 +106,9 @@ func (o *options) check(cmd *cobra.Command) error {
 
 // Crash tells the story of one kill on an embedded stack: the worker, in the middle of a correction.
 func Crash(ctx context.Context, e *target.Env, stack embedded.StackOptions, asJSON bool, parts Parts) error {
-	p := &play{Env: e, parts: parts, scenario: crash.Crash, options: options{stack: stack, copies: 1}, words: story(e.Stdout)}
+	p := &play{Env: e, parts: parts, scenario: crash.Crash, options: options{stack: stack, copies: 1}, words: story(e, e.Stdout)}
 	if asJSON {
-		p.words = lines(e.Stderr)
+		p.words = lines(e, e.Stderr)
 		return p.embedded(ctx, account.JSON)
 	}
 	return p.embedded(ctx, "")
@@ -197,8 +198,8 @@ func (o *options) names(scenario crash.Scenario) {
 }
 
 // lines says one line a step; on a terminal the step in progress is the live line.
-func lines(out io.Writer) crash.Hooks {
-	live := terminal(out)
+func lines(e *target.Env, out io.Writer) crash.Hooks {
+	live := progress.On(out, e.Getenv).Live()
 	return crash.Hooks{
 		Begin: func(title string) {
 			if live {
@@ -210,8 +211,8 @@ func lines(out io.Writer) crash.Hooks {
 }
 
 // story says each step with what was done and found.
-func story(out io.Writer) crash.Hooks {
-	h := lines(out)
+func story(e *target.Env, out io.Writer) crash.Hooks {
+	h := lines(e, out)
 	end := h.End
 	h.End = func(s account.Step) {
 		end(s)
