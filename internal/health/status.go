@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,7 @@ type Status struct {
 // Judge gives the verdict: the first that applies. An old or missing verification changes nothing.
 func Judge(p *Progress, maxLag time.Duration) *Status {
 	s := &Status{Schema: 1, State: OK, Progress: *p}
+	s.Partitions = slices.Clone(p.Partitions)
 	for i := range s.Partitions {
 		s.Partitions[i].Measurements = nil
 	}

@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,4 +133,29 @@ func TestReadCommandsRefuse(t *testing.T) {
 	}
 	x.env["AMENDS_MANIFEST"] = x.path("none.json")
 	x.want(2, "no such file", "status")
+}
+
+// However often the reasons of a block change, its beginning is found: 99 conflicts in a row make 99 versions of the status (C5).
+func TestC5SinceOfALongBlock(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.run("source,relay,view")
+	x.load(active("A", 1, "2026-01-01", "receipt", 5))
+	var lines []string
+	for i := range 99 {
+		for quantity := range 2 {
+			lines = append(lines, active(fmt.Sprintf("T-%02d", 98-i), 1, "2026-01-02", "receipt", quantity+1))
+		}
+	}
+	x.load(lines...)
+	x.eventually(4, "BLOCKED  1 key blocked; lag 0; outbox 0", "status -max-lag 1h")
+	blocked := x.want(4, "", "status -max-lag 1h -o json").object(t)["blocked"].([]any)[0].(map[string]any)
+	since := blocked["since"].(map[string]any)
+	if record := since["record"].(map[string]any); record["offset"] != 2.0 || record["txn_id"] != "T-98" || since["longer"] != nil {
+		t.Errorf("it began with %v, want 0/2 T-98", since)
+	}
+	if blocked["version"] != 100.0 || blocked["more"] != 83.0 || len(blocked["reasons"].([]any)) != 16 {
+		t.Errorf("version %v, more %v, want 100 and 83", blocked["version"], blocked["more"])
+	}
+	x.want(0, "", "diagnostics -only current").has(t, "blocked widget berlin  AMBIGUOUS T-00 r1  the key for ", "and 83 ambiguous transactions of this key beyond those named")
 }
