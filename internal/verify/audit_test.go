@@ -336,17 +336,24 @@ func (d dropping) ReadTo(ctx context.Context, p ledger.Partition, from, end ledg
 func TestI7LostPublicationIsNamed(t *testing.T) {
 	t.Parallel()
 	w := worked(t)
-	for at, says := range map[ledger.Offset]string{2: "sequence 3 comes where 2 is due: a publication was lost", 9: "sequence 10 comes where 9 is due: a publication was lost"} {
+	for _, c := range []struct {
+		at, offset ledger.Offset
+		says       string
+	}{
+		{2, 3, "sequence 3 comes where 2 is due: a publication was lost"},
+		{9, 10, "sequence 10 comes where 9 is due: a publication was lost"},
+		{10, 10, "the topic does not hold the receipt of sequences "},
+	} {
 		j := job(w)
 		j.Deep = true
 		output := j.Output
 		j.Output = func() (verify.Reader, error) {
 			r, err := output()
-			return dropping{r, at}, err
+			return dropping{r, c.at}, err
 		}
 		r := run(t, j)
 		want(t, r, verify.Drift)
-		if r.First.What != verify.Topic || r.First.Offset != int64(at)+1 || r.First.Detail != says {
+		if r.First.What != verify.Topic || r.First.Offset != int64(c.offset) || !strings.HasPrefix(r.First.Detail, c.says) {
 			t.Errorf("first %+v", r.First)
 		}
 	}
