@@ -2,6 +2,7 @@ package provision
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,7 @@ func (l *Load) foreign() (*pages, error) {
 		return nil, err
 	}
 	parser := valueParser{cfg: l.Manifest.Config}
-	line := int64(0)
+	line, place := int64(0), []byte(nil)
 	next := func() (page, error) {
 		out, h := page{first: line + 1}, sha256.New() // said where the file ends early
 		for bytes := 0; out.lines < pageRecords && bytes < pageBytes; out.lines++ {
@@ -54,7 +55,8 @@ func (l *Load) foreign() (*pages, error) {
 			}
 			for _, v := range row.Values {
 				bytes += len(v)
-				_, _ = fmt.Fprintf(h, "%d %d ", row.Line, len(v)) // a hash never fails
+				place = binary.AppendVarint(binary.AppendVarint(place[:0], row.Line), int64(len(v)))
+				_, _ = h.Write(place) // a hash never fails
 				_, _ = h.Write(v)
 				r, problem := parseValue(parser, v)
 				if problem != nil {
