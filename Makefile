@@ -97,12 +97,16 @@ test-verify: ## verification and its oracle
 	$(call run-tests,test-verify,./internal/verify ./internal/oracle)
 
 .PHONY: robust
-robust: robust-sim robust-drills ## every fault at full size, each figure printed with its count
+robust: robust-sim robust-bubble robust-drills ## every fault at full size, each figure printed with its count
 
 .PHONY: robust-sim
 robust-sim: build # a million simulated schedules, ten thousand of each fault, and the exhaustive models of the fences
 	@bin/amends sim -schedules 1000000 -floor 10000 -distinct 990000
 	@AMENDS_SIM_SCHEDULES=100000 $(GO) test -count=1 -timeout 30m ./internal/sim -run Exhaustively
+
+.PHONY: robust-bubble
+robust-bubble: # ten thousand schedules of the real Kafka client in virtual time, a thousand of each trouble
+	@AMENDS_BUBBLE_SCHEDULES=10000 $(GO) test -count=1 -timeout 60m -v ./internal/bubble -run 'RealClient|Regressions' | grep -E 'figure:|---|FAIL|ok|bubble_test'
 
 .PHONY: robust-drills
 robust-drills: # real processes: 100 kill -9 cycles, 20 zombies; AMENDS_DRILL_â€¦ and PARALLEL change the sizes
@@ -115,6 +119,13 @@ soak: ## the drills over and over for HOURS (8), until one fails; AMENDS_DRILL_â
 .PHONY: mutate
 mutate: ## each named guard taken out in a copy: its test must fail; ARGS="-smoke", ARGS="-only RE"
 	@$(GO) run ./internal/mutate $(ARGS)
+
+.PHONY: evidence
+evidence: ## every test, the versions of everything beside its events, and its figures, under artifacts/
+	@mkdir -p artifacts
+	@scripts/versions > artifacts/versions-test.txt
+	@$(MAKE) --no-print-directory test || { scripts/figures artifacts/test.json > artifacts/figures-test.txt; exit 1; }
+	@scripts/figures artifacts/test.json > artifacts/figures-test.txt
 
 evidence-%: ## test-% with the versions of everything beside its events, under artifacts/
 	@mkdir -p artifacts

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -67,25 +68,101 @@ func watched(name string, do func()) {
 	do()
 }
 
+// What the environment may say.
 const (
 	childSeeds = "AMENDS_BUBBLE_CHILD" // "FIRST COUNT": the schedules that a child process runs
-	oneSeed    = "AMENDS_BUBBLE_SEED"
+	oneSeed    = "AMENDS_BUBBLE_SEED"  // a schedule to run again with its trace
+	savedIn    = "AMENDS_BUBBLE_SAVE"  // a folder for what failed, made small
 )
 
-// TestOneSchedule runs a schedule again and prints its trace: AMENDS_BUBBLE_SEED=N.
+// TestOneSchedule runs the schedule AMENDS_BUBBLE_SEED, 0 unless given, and prints its trace if it fails or with -v. With
+// AMENDS_BUBBLE_SAVE what fails is shortened and kept in that folder.
 func TestOneSchedule(t *testing.T) {
-	seed, err := strconv.ParseUint(os.Getenv(oneSeed), 10, 64)
-	if err != nil {
-		seed = 0
+	seed := uint64(0)
+	if v := os.Getenv(oneSeed); v != "" {
+		var err error
+		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatalf("%s=%s is no seed", oneSeed, v)
+		}
 	}
 	var log strings.Builder
-	watched(t.Name(), func() {
-		r := play(t, choice.Random(seed), nil, &log)
-		t.Logf("seed %d: trace %x, %d events in %v: %v\n%s", seed, r.Hash, r.Events, r.Virtual, r.Faults, log.String())
-		if r.Violation != "" {
-			t.Error(r.Violation)
+	var r result
+	watched(t.Name(), func() { r = play(t, choice.Random(seed), nil, &log) })
+	t.Logf("seed %d: trace %x, %d events in %v: %v\n%s", seed, r.Hash, r.Events, r.Virtual, r.Faults, log.String())
+	if r.Violation == "" {
+		return
+	}
+	t.Error(r.Violation)
+	if dir := os.Getenv(savedIn); dir != "" {
+		save(t, filepath.Join(dir, fmt.Sprintf("seed-%d.txt", seed)), &r)
+	}
+}
+
+// again is how often a schedule is played before it counts as one that does not fail: what goroutines do at one moment of
+// virtual time has no fixed order.
+const again = 3
+
+// save shortens a plan that failed and writes it to a file.
+func save(t *testing.T, name string, r *result) {
+	t.Helper()
+	answers := choice.Shrink(r.Answers, 100, func(answers []byte) bool {
+		for range again {
+			var got result
+			watched("a shorter schedule", func() { got = play(t, choice.Replay(answers), nil, nil) })
+			if got.Violation != "" {
+				return true
+			}
 		}
+		return false
 	})
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := (&choice.Scenario{Note: r.Violation, Answers: answers}).Write(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range newPlan(choice.Replay(answers)).steps {
+		t.Log(s.String())
+	}
+}
+
+// What failed once is played before anything else, as often as such a schedule may need.
+func TestRegressions(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			file, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			s, err := choice.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range again {
+				var r result
+				watched(name, func() { r = play(t, choice.Replay(s.Answers), nil, nil) })
+				if r.Violation != "" {
+					t.Fatalf("%s\n%s", s.Note, r.Violation)
+				}
+			}
+		})
+	}
+}
+
+// Answers of all zeros are a schedule without trouble.
+func TestZerosAreNoTrouble(t *testing.T) {
+	var r result
+	watched(t.Name(), func() { r = play(t, choice.Replay(nil), nil, nil) })
+	if r.Violation != "" || len(r.Faults) > 0 {
+		t.Error(r.Violation, r.Faults)
+	}
 }
 
 // TestChild runs the schedules that a parent asks for, one JSON line each on descriptor 3. It is no test by itself.
@@ -130,7 +207,7 @@ func (s *totals) add(r *result) {
 		s.faults[k] += n
 	}
 	if r.Violation != "" {
-		s.failures = append(s.failures, fmt.Sprintf("seed %d: %s", r.Seed, r.Violation))
+		s.failures = append(s.failures, fmt.Sprintf("%s=%d: %s", oneSeed, r.Seed, r.Violation))
 	}
 }
 
@@ -163,7 +240,7 @@ func child(t *testing.T, s *totals, first, count uint64) {
 	}
 	defer in.Close()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.timeout=2h")
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", fmt.Sprintf("%s=%d %d", childSeeds, first, count))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=400", fmt.Sprintf("%s=%d %d", childSeeds, first, count))
 	cmd.ExtraFiles = []*os.File{out}
 	said, done := strings.Builder{}, first
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -214,8 +291,37 @@ func TestSC18SC22SC24T2RealClientUnderVirtualTime(t *testing.T) {
 		t.Error(f)
 	}
 	t.Logf("figure: %d schedules, %d distinct, %d events, %v of virtual time in %v", s.schedules, len(s.hashes), s.events, s.virtual.Round(time.Second), time.Since(began).Round(time.Second/10))
-	kinds := slices.Sorted(maps.Keys(s.faults))
-	for _, k := range kinds {
+	for _, k := range slices.Sorted(maps.Keys(s.faults)) {
 		t.Logf("figure: %s %d", k, s.faults[k])
 	}
+	s.floors(t, int(n))
 }
+
+// floors fails a run that did less than was asked for.
+func (s *totals) floors(t *testing.T, n int) {
+	t.Helper()
+	if s.schedules != n || len(s.hashes) < n*99/100 || s.events < leastEvents*n {
+		t.Errorf("%d of %d schedules, %d distinct, %d events: fewer than asked for", s.schedules, n, len(s.hashes), s.events)
+	}
+	if n < floorsFrom {
+		return
+	}
+	least := map[string]int{"partition taken over": n / 4, "lease taken over": n / 4, "fenced": n / 25, "ended as fenced": n / 25, "reply really lost": n / 8, "published again": n / 50}
+	for _, name := range troubleNames[1:] {
+		least[name] = n / 10
+	}
+	for _, name := range harmNames[1:] {
+		least[name] = n / 200
+	}
+	for name, want := range least {
+		if s.faults[name] < want {
+			t.Errorf("%s: %d times, at least %d in %d schedules", name, s.faults[name], want, n)
+		}
+	}
+}
+
+// Limits of floors.
+const (
+	leastEvents = 30    // a schedule, on average
+	floorsFrom  = 1_000 // schedules: fewer need not meet every fault
+)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -386,16 +387,34 @@ func (w *world) stop(l *life, d time.Duration) {
 }
 
 // overtake keeps a process from broker and database for longer than anybody waits for it, while its next writes are on their
-// way: they arrive when others have long gone on.
+// way: they arrive when others have long gone on, or are about to.
 func (w *world) overtake(l *life, d time.Duration) {
 	for _, c := range []call{committing, acknowledging, applying} {
 		l.port.arm(c, arm{delayed, 9*time.Second + d/2})
+		for _, p := range w.procs {
+			if other := p.current(); other != nil && other != l {
+				other.port.arm(c, arm{delayed, d})
+			}
+		}
+	}
+	for p := range w.books {
+		w.author.write(ledger.Partition(p), 1)
 	}
 	w.after(400*time.Millisecond, func() {
 		l.net.flow.set(true)
 		l.port.leave(time.Now().Add(8 * time.Second))
 	})
 	w.after(9*time.Second, func() { l.net.flow.set(false) })
+	if w.owns(l) {
+		time.Sleep(9 * time.Second) // or healing comes first
+	}
+}
+
+// owns reports whether a process was the last to claim a partition.
+func (w *world) owns(l *life) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.claimer, l.name)
 }
 
 func (w *world) logger(name string) *slog.Logger {
