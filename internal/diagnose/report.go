@@ -94,8 +94,8 @@ type Problem struct {
 	Partition  int32         `json:"partition"`
 }
 
-// Conflict is a revision of a transaction with several payloads that a higher revision has settled, or (Current) that the view
-// does not know yet.
+// Conflict is a revision of a transaction with several payloads that a higher revision has settled, or (Current) that none has and
+// that does not stand among the problems of the same report: beyond those that a status names, or not in the view yet.
 type Conflict struct {
 	Item       string      `json:"item"`
 	Location   string      `json:"location"`

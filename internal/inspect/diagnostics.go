@@ -157,7 +157,7 @@ func problemText(w io.Writer, p *diagnose.Problem) {
 func conflictText(w io.Writer, c *diagnose.Conflict) {
 	how := fmt.Sprintf("settled by r%d", c.Highest)
 	if c.Current {
-		how = "current, and not in the view yet"
+		how = "current: no higher revision settles it"
 	}
 	fmt.Fprintf(w, "\nconflict %s %s  %s r%d  %s\n", Name(c.Item), Name(c.Location), Name(c.TxnID), c.Revision, how)
 	candidatesText(w, c.Candidates, "to make this one apply, load:")

@@ -149,7 +149,7 @@ func TestSC37DiagnosticsUnpublishedAndHostile(t *testing.T) {
 	highest := strings.Replace(active("T-9", 1, "2026-01-01", "receipt", 1), `"revision":1,`, `"revision":9223372036854775807,`, 1)
 	x.load(highest, strings.Replace(highest, `"quantity":1,`, `"quantity":2,`, 1))
 	a := x.eventually(0, "0 records rejected; 0 blocked keys; 2 records in conflict", "diagnostics")
-	a.has(t, `conflict "a\x00\u202e<b>\U0001f4e6" é  "T\x1b" r1  current, and not in the view yet`, `"item":"a\u0000\u202e<b>\ud83d\udce6","location":"\u00e9"`,
+	a.has(t, `conflict "a\x00\u202e<b>\U0001f4e6" é  "T\x1b" r1  current: no higher revision settles it`, `"item":"a\u0000\u202e<b>\ud83d\udce6","location":"\u00e9"`,
 		"T-9 r9223372036854775807  current")
 	if n := strings.Count(a.stdout, "load:"); n != 2 {
 		t.Errorf("%d resolving records, want two for the first conflict and none for the one at the highest revision\n%s", n, a.stdout)

@@ -143,7 +143,7 @@ func TestC5SinceOfALongBlock(t *testing.T) {
 	x.load(active("A", 1, "2026-01-01", "receipt", 5))
 	var lines []string
 	for i := range 99 {
-		for quantity := range 2 {
+		for quantity := range 3 {
 			lines = append(lines, active(fmt.Sprintf("T-%02d", 98-i), 1, "2026-01-02", "receipt", quantity+1))
 		}
 	}
@@ -158,4 +158,24 @@ func TestC5SinceOfALongBlock(t *testing.T) {
 		t.Errorf("version %v, more %v, want 100 and 83", blocked["version"], blocked["more"])
 	}
 	x.want(0, "", "diagnostics -only current").has(t, "blocked widget berlin  AMBIGUOUS T-00 r1  the key for ", "and 83 ambiguous transactions of this key beyond those named")
+	// Each is listed once, though two records of each were classified as conflicts, on whatever page the second lies.
+	pages, at := 0, ""
+	seen := map[string]int{}
+	for ; pages < 10; pages++ {
+		v := x.want(0, "", "diagnostics -only superseded -limit 25"+at+" -o json").object(t)
+		for _, c := range v["superseded"].([]any) {
+			seen[c.(map[string]any)["txn_id"].(string)]++
+			if n := len(c.(map[string]any)["candidates"].([]any)); n != 3 {
+				t.Errorf("%d candidates", n)
+			}
+		}
+		next, more := v["superseded_next"].(string)
+		if !more {
+			break
+		}
+		at = " -after " + next
+	}
+	if len(seen) != 99 || seen["T-00"] != 1 || seen["T-98"] != 1 || pages != 7 {
+		t.Errorf("%d conflicts on %d pages: %v", len(seen), pages+1, seen)
+	}
 }
