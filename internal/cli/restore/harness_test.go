@@ -197,23 +197,31 @@ func (p *process) wait() int {
 // the view and stops the roles.
 func (w *world) loaded(files ...string) {
 	w.t.Helper()
+	w.write("all.jsonl", w.fixtures(files...))
+	w.filled("-file @all.jsonl", 0)
+}
+
+// fixtures returns the text of fixtures of the repository as one.
+func (w *world) fixtures(names ...string) string {
+	w.t.Helper()
 	var all strings.Builder
-	for _, f := range files {
-		b, err := os.ReadFile(fixture(w.t, f))
+	for _, name := range names {
+		b, err := os.ReadFile(fixture(w.t, name))
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		all.Write(b)
 	}
-	w.write("all.jsonl", all.String())
-	w.filled("-file @all.jsonl", 0)
+	return all.String()
 }
 
-// filled is loaded for a load with those flags, after which a verification ends with that code.
+// filled is loaded for a load with those flags, none if "", after which a verification ends with that code.
 func (w *world) filled(load string, code int) {
 	w.t.Helper()
 	p := w.start("run -manifest @pipeline.json")
-	w.want(0, "", "source load -manifest @pipeline.json "+load)
+	if load != "" {
+		w.want(0, "", "source load -manifest @pipeline.json "+load)
+	}
 	w.want(code, "", "verify -manifest @pipeline.json -timeout 5m")
 	if code := p.signal(syscall.SIGTERM); code != 0 {
 		w.t.Fatalf("roles ended with %d\n%s", code, p.stderr)

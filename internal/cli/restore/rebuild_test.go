@@ -285,19 +285,9 @@ func TestRebuildOfABlockedKey(t *testing.T) {
 
 func (w *world) loadedBlocked() {
 	w.t.Helper()
-	line := firstLine(w.t, "before.jsonl")
+	line, _, _ := strings.Cut(w.fixtures(story[0]), "\n")
 	w.write("conflict.jsonl", line+"\n"+strings.Replace(line, `"quantity":100`, `"quantity":90`, 1)+"\n")
 	w.filled("-file @conflict.jsonl", 4)
-}
-
-func firstLine(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(fixture(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return line
 }
 
 // A rebuild whose view drifts is not done: it says so, and once the view is right it ends.
