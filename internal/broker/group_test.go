@@ -242,6 +242,17 @@ func (r *refusable) refused() int {
 	return r.dials
 }
 
+// cutOff is a member that loses its network when it is given partitions, before the client has asked for offsets.
+type cutOff struct {
+	*recorder
+	net *refusable
+}
+
+func (c cutOff) Assigned(ctx context.Context, ps []ledger.Partition) {
+	c.net.refuse()
+	c.recorder.Assigned(ctx, ps)
+}
+
 // A member whose coordinator refuses connections asks again with pauses, whatever the protocol: the client itself has none
 // under the consumer protocol.
 func TestRefusedConnectionsAreNotTriedInALoop(t *testing.T) {
@@ -253,7 +264,10 @@ func TestRefusedConnectionsAreNotTriedInALoop(t *testing.T) {
 			net := &refusable{}
 			o.Dial = net.dial
 			m := newRecorder()
-			g := joinBy(t, o, topic, m, protocol)
+			g, err := NewGroup(GroupOptions{Member: cutOff{m, net}, Group: "g", Topic: topic.Name, Incarnation: topic.Incarnation, Options: o, Protocol: protocol})
+			if err != nil {
+				t.Fatal(err)
+			}
 			ctx, cancel := context.WithCancel(bounded(t))
 			var polling sync.WaitGroup
 			polling.Go(func() {
@@ -262,8 +276,7 @@ func TestRefusedConnectionsAreNotTriedInALoop(t *testing.T) {
 					g.AllowRebalance()
 				}
 			})
-			await(t, func() bool { return m.owns() == 1 })
-			net.refuse()
+			await(t, func() bool { return net.refused() > 0 })
 			time.Sleep(time.Second)
 			n := net.refused()
 			cancel()
