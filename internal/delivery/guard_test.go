@@ -36,3 +36,46 @@ func TestC2ReceiptNeedsEveryAcknowledgement(t *testing.T) {
 	}
 	w.checkReceipts(t, 0, workedEnvelopes())
 }
+
+// A relay whose lease may be another's by now sends nothing and says so; it goes on once the lease is renewed.
+func TestSC38RelayWithoutACurrentLeaseSendsNothing(t *testing.T) {
+	w := newWorld(t, twoPartitions)
+	w.commit(t, 0, worked(t)...)
+	current := true
+	o := w.relayOptions()
+	o.PageOutputs = 4
+	o.Current = func(store.Lease) bool { return current }
+	s := delivery.NewRelayStepper(o, w.lease(t, store.Relay, 0, "a"))
+	defer s.Close()
+	for len(w.published(t, 0)) == 0 {
+		if _, err := s.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := len(w.published(t, 0))
+	if first >= len(workedEnvelopes()) {
+		t.Fatalf("%d published by the first page of 4", first)
+	}
+	current = false
+	waiting := ""
+	for range 10 {
+		pr, err := s.Step(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pr.Waiting != "" {
+			waiting = pr.Waiting
+		}
+	}
+	if got := len(w.published(t, 0)); got != first || waiting != "the lease was not renewed in time" {
+		t.Fatalf("%d published without a current lease, waiting %q", got-first, waiting)
+	}
+	current = true
+	if err := settle(t, s, func(pr delivery.Progress) bool { return pr.Idle }); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(workedEnvelopes(), values(w.published(t, 0))); d != "" {
+		t.Fatal(d)
+	}
+	w.checkReceipts(t, 0, workedEnvelopes())
+}

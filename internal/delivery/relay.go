@@ -23,6 +23,9 @@ type RelayOptions struct {
 	PageBytes   int
 	// Serial does nothing beside a Step, so that a simulator sees one order of events.
 	Serial bool
+	// Current reports whether nobody else can have taken the lease yet: without it nothing is sent, so that a relay which the
+	// database has not answered for a while does not repeat what its successor publishes. NewRelay sets it; nil for always.
+	Current func(store.Lease) bool
 	// Pause waits between the attempts of a receipt; nil for the machine's clock.
 	Pause Pause
 }
@@ -39,6 +42,9 @@ func (o RelayOptions) withDefaults() RelayOptions {
 	}
 	if o.Pause == nil {
 		o.Pause = wait
+	}
+	if o.Current == nil {
+		o.Current = func(store.Lease) bool { return true }
 	}
 	return o
 }
@@ -120,6 +126,10 @@ func (s *RelayStepper) publish(ctx context.Context) (Progress, error) {
 	}
 	if pg.full {
 		s.prefetch(ctx)
+	}
+	if !s.opts.Current(s.lease) {
+		s.abandon() // whoever has it now goes on from the topic's tail, and so does this one if it is the same
+		return Progress{Waiting: "the lease was not renewed in time"}, nil
 	}
 	if err := s.send(ctx, pg); err != nil {
 		return Progress{}, err

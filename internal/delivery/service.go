@@ -18,6 +18,8 @@ import (
 // context of work when the lease is lost.
 type Leases interface {
 	Hold(ctx context.Context, role store.Role, p ledger.Partition, work func(context.Context, store.Lease) error) error
+	// Current reports whether nobody else can have taken the lease yet.
+	Current(l store.Lease) bool
 }
 
 // Phase is what a partition of a service is doing.
@@ -56,6 +58,7 @@ type Service struct {
 // NewRelay returns the relay of a namespace. wake, which may be nil, shortens its wait for the worker's commits.
 func NewRelay(o RelayOptions, leases Leases, wake *Signal) *Service {
 	o = o.withDefaults()
+	o.Current = leases.Current
 	return newService(store.Relay, o.Topic, leases, o.Logger, wake, func(l store.Lease) Stepper { return NewRelayStepper(o, l) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,9 +63,10 @@ type Keeper struct {
 }
 
 type holding struct {
-	lease  store.Lease
-	server *store.Server // when the lease was taken, nil if not known
-	lose   context.CancelCauseFunc
+	lease   store.Lease
+	server  *store.Server // when the lease was taken, nil if not known
+	lose    context.CancelCauseFunc
+	renewed time.Time // before the last acquisition or renewal that succeeded was asked for; guarded by the Keeper's mu
 }
 
 // New returns a Keeper. holder names this process for ever: no other process may use it.
@@ -88,12 +90,13 @@ func New(st Store, holder string, o Options) *Keeper {
 // store.ErrServiceBusy with NoStandby. While the database is away it waits. It returns ctx's error when ctx ends first.
 func (k *Keeper) Hold(ctx context.Context, role store.Role, p ledger.Partition, work func(context.Context, store.Lease) error) error {
 	for {
-		l, err := k.acquire(ctx, role, p)
+		l, taken, err := k.acquire(ctx, role, p)
 		if err != nil {
 			return err
 		}
-		server := k.server(ctx)
-		err = k.run(ctx, l, server, work)
+		h := &holding{lease: l, server: k.server(ctx), renewed: taken}
+		server := h.server
+		err = k.run(ctx, h, work)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -120,30 +123,32 @@ func (k *Keeper) server(ctx context.Context) *store.Server {
 // changed reports whether both servers are known and not the same.
 func changed(was, is *store.Server) bool { return was != nil && is != nil && *was != *is }
 
-// acquire tries until it has the lease. A lost reply needs no look: the next attempt installs a new nonce (S12).
-func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partition) (store.Lease, error) {
+// acquire tries until it has the lease, and says when it began the attempt that succeeded. A lost reply needs no look: the next
+// attempt installs a new nonce (S12).
+func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partition) (store.Lease, time.Time, error) {
 	log := k.opts.Logger.With("role", role, "partition", p)
 	waiting, failed := "", 0
 	for {
+		began := time.Now()
 		l, err := k.st.AcquireService(ctx, role, p, k.holder, k.opts.TTL)
 		why := ""
 		switch {
 		case err == nil:
-			return l, nil
+			return l, began, nil
 		case ctx.Err() != nil:
-			return store.Lease{}, ctx.Err()
+			return store.Lease{}, time.Time{}, ctx.Err()
 		case errors.Is(err, store.ErrServiceBusy) && !k.opts.NoStandby:
 			why = "standby"
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown), errors.Is(err, store.ErrServerChanged):
 			why = "database"
 		case failed < attempts-1 && transient(err):
 			if err := wait(ctx, time.Duration(1<<failed)*100*time.Millisecond); err != nil {
-				return store.Lease{}, err
+				return store.Lease{}, time.Time{}, err
 			}
 			failed++
 			continue
 		default:
-			return store.Lease{}, fmt.Errorf("acquire %s lease of partition %d: %w", role, p, err)
+			return store.Lease{}, time.Time{}, fmt.Errorf("acquire %s lease of partition %d: %w", role, p, err)
 		}
 		failed = 0
 		if why != waiting {
@@ -151,7 +156,7 @@ func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partitio
 			log.Info("waiting for the lease", "cause", err)
 		}
 		if err := wait(ctx, k.opts.Retry); err != nil {
-			return store.Lease{}, err
+			return store.Lease{}, time.Time{}, err
 		}
 	}
 }
@@ -166,11 +171,12 @@ func transient(err error) bool {
 	return true
 }
 
-// run renews l while work runs under it, and gives it up after.
-func (k *Keeper) run(ctx context.Context, l store.Lease, server *store.Server, work func(context.Context, store.Lease) error) error {
+// run renews h's lease while work runs under it, and gives it up after.
+func (k *Keeper) run(ctx context.Context, h *holding, work func(context.Context, store.Lease) error) error {
 	inner, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	h := &holding{lease: l, server: server, lose: lose}
+	h.lose = lose
+	l := h.lease
 	k.add(h)
 	err := work(inner, l)
 	k.remove(h)
@@ -186,6 +192,20 @@ func (k *Keeper) run(ctx context.Context, l store.Lease, server *store.Server, w
 		k.opts.Logger.Warn("the lease was not given up; it expires", "role", l.Role, "partition", l.Partition, "cause", e)
 	}
 	return err
+}
+
+// Current reports whether a lease was taken or renewed less than its TTL ago, counted from before the database was asked: nobody
+// else can have taken it in that time. It decides nothing that is stored (S9): who may publish and does not know it any more
+// does better to wait.
+func (k *Keeper) Current(l store.Lease) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for h := range k.held {
+		if h.lease == l {
+			return time.Since(h.renewed) < k.opts.TTL
+		}
+	}
+	return false
 }
 
 func (k *Keeper) add(h *holding) {
@@ -229,9 +249,13 @@ func (k *Keeper) renew(ctx context.Context) {
 			leases = append(leases, h.lease)
 		}
 		k.mu.Unlock()
+		began := time.Now()
 		op, cancel := context.WithTimeout(ctx, k.opts.TTL)
 		lost, err := k.st.RenewServices(op, k.holder, leases, k.opts.TTL)
 		cancel()
+		if err == nil {
+			k.renewed(byTerm, lost, began)
+		}
 		if err != nil && ctx.Err() == nil {
 			k.opts.Logger.Warn("leases not renewed", "cause", err)
 		}
@@ -242,6 +266,17 @@ func (k *Keeper) renew(ctx context.Context) {
 			}
 		}
 		k.compare(ctx, byTerm)
+	}
+}
+
+// renewed notes which leases a renewal that began at a moment has renewed: all but the lost ones.
+func (k *Keeper) renewed(held map[store.Lease]*holding, lost []store.Lease, began time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for l, h := range held {
+		if !slices.Contains(lost, l) {
+			h.renewed = began
+		}
 	}
 }
 

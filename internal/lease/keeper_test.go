@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -252,4 +254,49 @@ func TestHoldEndsWithItsContext(t *testing.T) {
 	if err := lease.New(ns, "a", fast(lease.Options{})).Hold(ctx, store.Relay, 0, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
+}
+
+// A lease counts as current for its time to live after the last time that the database was asked for it with success, and no
+// longer: from then on somebody else may have it.
+func TestSC38LeaseIsCurrentForItsTimeToLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, ns := namespace(t)
+		var failing atomic.Bool
+		f := &faulty{Store: ns, renewal: func() error {
+			time.Sleep(100 * time.Millisecond)
+			if failing.Load() {
+				return store.ErrUnavailable
+			}
+			return nil
+		}}
+		k := lease.New(f, "a", lease.Options{TTL: 3 * time.Second, Renew: time.Second})
+		var held store.Lease
+		err := k.Hold(t.Context(), store.Relay, 0, func(_ context.Context, l store.Lease) error {
+			held = l
+			began := time.Now()
+			at := func(d time.Duration, want bool) {
+				t.Helper()
+				time.Sleep(time.Until(began.Add(d)))
+				if got := k.Current(l); got != want {
+					t.Errorf("after %v: current %v, want %v", d, got, want)
+				}
+			}
+			at(0, true)
+			at(1500*time.Millisecond, true) // renewed by a question of 1 s
+			failing.Store(true)
+			at(3900*time.Millisecond, true)
+			at(4100*time.Millisecond, false)
+			failing.Store(false)
+			at(6*time.Second, true)
+			other := l
+			other.Term++
+			if k.Current(other) {
+				t.Error("a lease that is not held counts as current")
+			}
+			return nil
+		})
+		if err != nil || k.Current(held) {
+			t.Errorf("after the end: %v, current %v", err, k.Current(held))
+		}
+	})
 }
