@@ -8,6 +8,6 @@
 // Fails with: *Refused for a file, a mapping or a progress file that cannot be used, before anything is published;
 // ErrComplete for an import that was finished before; mapping.ErrTooMany.
 //
-// Memory does not grow with the file: one page of rows, and 36 bytes or so for each transaction whose repetition is
+// Memory does not grow with the file: one page of rows, and about 20 bytes for each transaction whose repetition is
 // looked for (MaxRepeats of them) or whose rows are counted (mapping.MaxSeen of them).
 package intake

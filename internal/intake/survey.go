@@ -14,7 +14,7 @@ import (
 // Limits of a survey.
 const (
 	Shown      = 10      // records and unknown keys that are shown
-	MaxRepeats = 1 << 21 // transactions among which repetitions are looked for, about 100 MB
+	MaxRepeats = 1 << 22 // transactions among which repetitions are looked for, about 80 MB
 	maxKeys    = 1 << 20 // stock keys that are told apart
 )
 
@@ -22,8 +22,8 @@ const (
 type Survey struct {
 	LeftOut     map[string]int64 // rows that say nothing, by the part of the mapping that says so
 	Kinds       map[string]int64 // records by kind, "cancelled" among them
-	seen        map[mapping.Hash]uint64
-	keys        map[mapping.Hash]struct{}
+	seen        *mapping.Tally
+	keys        *mapping.Tally
 	unknown     map[ledger.StockKey]struct{}
 	Digest      string // SHA-256 of the file, "" before its end
 	First       []Sample
@@ -50,9 +50,9 @@ type Sample struct {
 
 // newSurvey returns an empty survey; repeats says whether transactions that are said twice are looked for.
 func newSurvey(repeats bool) *Survey {
-	s := &Survey{LeftOut: map[string]int64{}, Kinds: map[string]int64{}, keys: map[mapping.Hash]struct{}{}, unknown: map[ledger.StockKey]struct{}{}}
+	s := &Survey{LeftOut: map[string]int64{}, Kinds: map[string]int64{}, keys: &mapping.Tally{}, unknown: map[ledger.StockKey]struct{}{}}
 	if repeats {
-		s.seen = map[mapping.Hash]uint64{}
+		s.seen = &mapping.Tally{}
 	}
 	return s
 }
@@ -97,12 +97,12 @@ func (s *Survey) record(a ledger.Assertion, routed bool) {
 	}
 	var h mapping.Hash
 	h, s.buffer = mapping.HashOf(s.buffer, a.Key.Item, a.Key.Location)
-	if _, there := s.keys[h]; !there {
-		if len(s.keys) == maxKeys {
+	if s.keys.At(h) == nil {
+		if s.keys.Len() == maxKeys {
 			s.MoreKeys = true
 			return
 		}
-		s.keys[h] = struct{}{}
+		s.keys.Put(h, 1)
 		s.Keys++
 		if !routed && len(s.unknown) < Shown {
 			s.unknown[a.Key] = struct{}{}
@@ -120,13 +120,13 @@ func (s *Survey) repeated(a ledger.Assertion) string {
 	h, s.buffer = mapping.HashOf(s.buffer, a.Key.Item, a.Key.Location, a.TxnID, strconv.FormatInt(int64(a.Revision), 10))
 	p := a.Payload
 	content := fingerprint(uint64(p.State), uint64(p.Kind), uint64(p.Day), uint64(p.Quantity))
-	before, there := s.seen[h]
+	before := s.seen.At(h)
 	switch {
-	case !there && len(s.seen) == MaxRepeats:
+	case before == nil && s.seen.Len() == MaxRepeats:
 		s.Unchecked = true
-	case !there:
-		s.seen[h] = content
-	case before == content:
+	case before == nil:
+		s.seen.Put(h, content)
+	case *before == content:
 		s.Same++
 	default:
 		return fmt.Sprintf("transaction %.60q of item %.60q at location %.60q has revision %d already, with another content: is txn_id unique for each movement? (repeats: allow publishes both, which blocks the key)",
@@ -135,8 +135,9 @@ func (s *Survey) repeated(a ledger.Assertion) string {
 	return ""
 }
 
-// fingerprint mixes numbers into one (FNV-1a over their bytes).
-func fingerprint(numbers ...uint64) uint64 {
+// fingerprint mixes numbers into one that is not 0 (FNV-1a over their bytes, folded). Two contents share one by chance
+// once in 2^32: then a repetition is not noticed, which is evidence for people only.
+func fingerprint(numbers ...uint64) uint32 {
 	h := uint64(14695981039346656037)
 	for _, n := range numbers {
 		for range 8 {
@@ -144,5 +145,5 @@ func fingerprint(numbers ...uint64) uint64 {
 			n >>= 8
 		}
 	}
-	return h
+	return max(1, uint32(h>>32)^uint32(h))
 }

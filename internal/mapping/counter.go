@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// MaxSeen bounds what a counter remembers: about 1.2 GB at 36 bytes each.
+// MaxSeen bounds what a counter remembers, at about 20 bytes each (Tally).
 const MaxSeen = 1 << 25
 
 // ErrTooMany: the file has more transactions or groups than can be told apart in memory.
@@ -26,23 +26,27 @@ func HashOf(buffer []byte, texts ...string) (Hash, []byte) {
 	return Hash(sum[:16]), buffer
 }
 
-// counter counts how often each of many things was seen, in 16 bytes of hash and 4 of count each.
+// counter counts how often each of many things was seen.
 type counter struct {
-	seen   map[Hash]uint32
+	seen   Tally
 	buffer []byte
 	most   int
 }
 
-func newCounter() *counter { return &counter{seen: map[Hash]uint32{}, most: MaxSeen} }
+func newCounter() *counter { return &counter{most: MaxSeen} }
 
 // next returns 1 the first time, then 2, and counts n.
 func (c *counter) next(n uint32, texts ...string) (uint32, error) {
 	var h Hash
 	h, c.buffer = HashOf(c.buffer, texts...)
-	before, there := c.seen[h]
-	if !there && len(c.seen) == c.most {
+	if count := c.seen.At(h); count != nil {
+		before := *count
+		*count += n
+		return before + 1, nil
+	}
+	if c.seen.Len() == c.most {
 		return 0, ErrTooMany
 	}
-	c.seen[h] = before + n
-	return before + 1, nil
+	c.seen.Put(h, n)
+	return 1, nil
 }

@@ -64,7 +64,11 @@ func Parse(raw []byte) (*Mapping, error) {
 func (m *Mapping) Options() tabular.Options { return m.options }
 
 // AllowsRepeats reports whether two rows may say one revision of one transaction differently, which blocks the key (S7).
-func (m *Mapping) AllowsRepeats() bool { return m.allow }
+// Where revisions are those of the order first seen no two rows can.
+func (m *Mapping) AllowsRepeats() bool {
+	revision, _ := m.file.get("revision")
+	return m.allow || revision.text == firstSeen
+}
 
 // Bind returns what maps the rows of one pass over a file with these columns, quantities being in units of 10^-scale.
 // It fails with *Error where the mapping names a column that the file does not have, or has twice.

@@ -379,6 +379,42 @@ func TestHashesTellTextsApart(t *testing.T) {
 	}
 }
 
+// A tally is a map.
+func TestTallyIsAMap(t *testing.T) {
+	t.Parallel()
+	var tally Tally
+	want := map[Hash]uint32{}
+	var buffer []byte
+	for i := range 300_000 {
+		var h Hash
+		h, buffer = HashOf(buffer, fmt.Sprint(i*7919%100_000))
+		if i%3 == 0 {
+			h[12] = 0 // a crowded shard
+		}
+		if n := tally.At(h); n != nil {
+			*n++
+		} else {
+			tally.Put(h, 1)
+		}
+		want[h]++
+	}
+	slots := 0
+	for i := range tally.shards {
+		slots += len(tally.shards[i].slots)
+	}
+	if tally.Len() != len(want) || slots > tally.Len()*16/10 {
+		t.Errorf("%d entries in %d slots, want %d", tally.Len(), slots, len(want))
+	}
+	for h, n := range want {
+		if got := tally.At(h); got == nil || *got != n {
+			t.Fatalf("%x: %v, want %d", h, got, n)
+		}
+	}
+	if tally.At(Hash{1}) != nil {
+		t.Error("a hash that was never put is there")
+	}
+}
+
 // A mapping file is refused or maps any row without a panic, to valid records only.
 func FuzzMapping(f *testing.F) {
 	f.Add([]byte(least), "a|x|1|5|2026-01-02")

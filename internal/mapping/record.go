@@ -27,6 +27,9 @@ type quantityOf struct {
 	zeroOut  bool   // movements of nothing are left out
 }
 
+// firstSeen is the revision that is counted.
+const firstSeen = "first_seen"
+
 // mapper compiles a whole mapping file.
 func (c *compiler) mapper(file node) (*Mapper, error) {
 	m := &Mapper{scale: c.scale, seen: newCounter(), groups: newCounter()}
@@ -99,7 +102,7 @@ func (c *compiler) revisionOf(file node, m *Mapper) (err error) {
 	if !ok {
 		return &Error{Reason: `revision is missing; it is 1, a column as in "{revision}", or first_seen: 1 for the first row of a transaction, 2 for the next`}
 	}
-	if n.kind == scalar && n.text == "first_seen" {
+	if n.kind == scalar && n.text == firstSeen {
 		m.firstSeen = true
 		return nil
 	}
