@@ -23,6 +23,7 @@ import (
 	"amends/internal/report"
 	"amends/internal/roles"
 	"amends/internal/showcase"
+	"amends/internal/store"
 	"amends/internal/usage"
 	"amends/internal/verify"
 	"amends/internal/workload"
@@ -100,6 +101,9 @@ func (a *app) tellDemo(ctx context.Context, o *demoOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, stack.Stop()) }()
 	d, err := a.provisionDemo(ctx, stack, scenario)
+	if errors.Is(err, store.ErrSchema) {
+		err = fmt.Errorf("%w; the data in %s is another version's: %s begins anew", err, stack.Dir(), a.Program+" demo -reset")
+	}
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func (a *app) load(ctx context.Context, t *target.Target, file string, format pr
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "published %d records to %s\n", n, t.Manifest.SourceTopic)
+	fmt.Fprintf(a.Stderr, "published %s to %s\n", usage.Counted(int64(n), "record"), t.Manifest.SourceTopic)
 	return nil
 }
 

@@ -26,8 +26,9 @@ func TestAddressesRefuseWhatNamesNoBroker(t *testing.T) {
 func TestOneLineIsSafeOnATerminal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"plain é日本":             "plain é日本",
-		"a:\n\tb\r\n  c\n":      "a:; b; c",
+		"plain é日本":        "plain é日本",
+		"a:\n\tb\r\n  c\n": "a: b; c",
+		"to `x`:\n\trefused\n\trefused\n\tother\n\trefused": "to `x`: refused; other",
 		"open \x1b[31mx":        `open \x1b[31mx`,
 		"bidi \u202e nul \x00.": `bidi \u202e nul \x00.`,
 		"bad \xff utf-8":        "bad \ufffd utf-8",

@@ -17,15 +17,24 @@ func Report(out io.Writer, program string, err error) {
 	fmt.Fprintf(out, "%s: %s\n", program, OneLine(err))
 }
 
-// OneLine writes an error on one line that is safe to show on a terminal: line ends become "; ", and whatever is not
+// OneLine writes an error on one line that is safe to show on a terminal: line ends become "; ", or a space after a colon,
+// a line that was there before is left out (a client that tries twice says everything twice), and whatever is not
 // printable, such as an escape sequence in the name of a file, becomes its escape.
 func OneLine(err error) string {
 	var b strings.Builder
-	for i, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
-		if i > 0 {
+	seen := map[string]bool{}
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+		if line = strings.TrimSpace(line); seen[line] {
+			continue
+		}
+		seen[line] = true
+		switch said := b.String(); {
+		case strings.HasSuffix(said, ":"):
+			b.WriteString(" ")
+		case said != "":
 			b.WriteString("; ")
 		}
-		for _, r := range strings.TrimSpace(line) {
+		for _, r := range line {
 			if strconv.IsPrint(r) {
 				b.WriteRune(r)
 				continue
@@ -34,4 +43,12 @@ func OneLine(err error) string {
 		}
 	}
 	return b.String()
+}
+
+// Counted writes a number with its noun, whose plural ends in s.
+func Counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

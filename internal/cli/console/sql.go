@@ -126,16 +126,9 @@ func (a *asker) ask(ctx context.Context, statement string) error {
 		return wrong(err)
 	}
 	if a.form == target.FormText {
-		fmt.Fprintf(a.words, "(%s)\n", counted(rows))
+		fmt.Fprintf(a.words, "(%s)\n", usage.Counted(rows, "row"))
 	}
 	return nil
-}
-
-func counted(rows int64) string {
-	if rows == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", rows)
 }
 
 // wrong makes a wrong invocation of what the person who typed the statement can mend.
