@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"amends/internal/ledger"
@@ -55,5 +56,41 @@ func BenchmarkDecode(b *testing.B) {
 		if code := decodeValue(v, &d); code != 0 {
 			b.Fatal(code)
 		}
+	}
+}
+
+// BenchmarkState measures saving and restoring the state of 1,000,000 transactions: bytes a transaction, and the heap
+// that the restored oracle keeps.
+func BenchmarkState(b *testing.B) {
+	const keys, perKey = 1_000, 1_000
+	limit := int64(50)
+	cfg := Config{Origin: 1, Partitions: 1, Open: &Terms{Opening: 100, Threshold: &limit}}
+	o := New(cfg)
+	for i := range keys * perKey {
+		name := ledger.StockKey{Item: fmt.Sprintf("item-%04d", i%keys), Location: "warehouse-1"}
+		v := fmt.Appendf(nil, `{"schema":1,"txn_id":"T-%07d","revision":1,"state":"active","item":"%s","location":"warehouse-1","day":"%s","kind":"%s","quantity":%d}`,
+			i, name.Item, ledger.Day(1+i/keys*365/perKey), []string{"receipt", "issue"}[i%2], 10+i%7)
+		if got := o.Add(0, ledger.Offset(i), canonicalKey(name), v); got.Rejection != 0 {
+			b.Fatal(got.Rejection)
+		}
+	}
+	saved := o.AppendState(nil)
+	o = nil
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var restored *Oracle
+	for b.Loop() {
+		var err error
+		if restored, err = Restore(cfg, saved); err != nil {
+			b.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(len(saved))/(keys*perKey), "saved-B/transaction")
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(keys*perKey), "heap-B/transaction")
+	if restored.Counts().Records != keys*perKey {
+		b.Fatal(restored.Counts())
 	}
 }

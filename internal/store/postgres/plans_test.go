@@ -111,6 +111,9 @@ func plans(t *testing.T, db *DB) {
 		{"key_counts", "1, 0, 5, '2026-01-01'", "journal_by_key"},
 		{"read_rejections", "1, -1, 0, 20", "quarantine_pkey"},
 		{"oldest_work", "1", "journal_pkey"},
+		{"read_decided", "1, 0, 100, 200", "journal_pkey"},
+		{"read_view_rows_by_id", "1, 0, '{}', '{}', '{}', '{}'", "view_keys_identity"},
+		{"read_view_rows_by_id", "1, 0, '{}', '{}', '{}', '{}'", "view_rows_pkey"},
 	} {
 		if err := s.Prepare(ctx, c.name); err != nil {
 			t.Fatal(err)
