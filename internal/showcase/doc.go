@@ -4,7 +4,8 @@
 // load, waiting until they have reached the view, and the words of the story, all of which it reads from the journal and
 // the view.
 //
-// Does not own: the services (embedded), the roles, loading and verification, which come in as a Pipeline.
+// Does not own: the services (embedded), the roles, loading and verification, which come in as a Pipeline; or runs whose
+// processes are killed (showcase/crash).
 //
 // Fails with: errors of the Pipeline, wrapped; *StalledError when the view does not get there.
 package showcase

@@ -31,8 +31,12 @@ type Parts struct {
 	Look []string
 }
 
-// standardRecords is how many sales a showcase's history has.
-const standardRecords = 4000
+// How many sales a showcase's history has. Durable state is read as a whole while a transaction is held, which its process
+// puts up with for some seconds.
+const (
+	standardRecords = 4_000
+	maxRecords      = 100_000
+)
 
 // options are a showcase's flags.
 type options struct {
@@ -69,7 +73,7 @@ ends its processes.`,
 	f.StringVar(&o.file, "report", "", "`file` to write the report to as well; its name's end says the form: .html, .json, else text")
 	f.StringVar(&o.namespace, "namespace", "", "`name` of the namespace to make (default: showcase- and the time)")
 	f.StringVar(&o.work, "work", "", "`directory` to make for manifest and logs (default: amends-NAMESPACE in the directory for temporary files)")
-	f.IntVar(&o.records, "records", o.records, "`sales` in the history, 0 or more; their cancellations come on top")
+	f.IntVar(&o.records, "records", o.records, "`sales` in the history, 0 to 100,000; their cancellations come on top")
 	f.Int16Var(&o.copies, "replication-factor", 1, "`copies` of each partition, 1 or more")
 	f.StringVar(&o.stack.Dir, "dir", "", "`directory` of the embedded stack (default: amends/stack in the user's data home)")
 	f.StringVar(&o.stack.BinDir, "postgres-bin", "", "`directory` of PostgreSQL's programs, for an embedded stack (default: they are looked for)")
@@ -98,8 +102,8 @@ func (o *options) check(cmd *cobra.Command) error {
 	switch {
 	case !account.Form(o.form).Valid():
 		return usage.Errorf("-o %s: text, json or html", o.form)
-	case o.records < 0 || o.copies < 1:
-		return usage.Errorf("%s needs -records of 0 or more and -replication-factor of 1 or more", cmd.CommandPath())
+	case o.records < 0 || o.records > maxRecords || o.copies < 1:
+		return usage.Errorf("%s needs -records of 0 to %d and -replication-factor of 1 or more", cmd.CommandPath(), maxRecords)
 	}
 	return nil
 }

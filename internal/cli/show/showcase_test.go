@@ -314,7 +314,8 @@ func TestRefusedFlags(t *testing.T) {
 	s := newSite(t)
 	for line, cause := range map[string]string{
 		"amends showcase -o yaml":               "text, json or html",
-		"amends showcase -records -1":           "-records of 0 or more",
+		"amends showcase -records -1":           "-records of 0 to 100000",
+		"amends showcase -records 100001":       "-records of 0 to 100000",
 		"amends showcase -replication-factor 0": "-replication-factor of 1 or more",
 		"amends showcase -brokers 127.0.0.1:9":  "AMENDS_DATABASE_URL is not set",
 		"amends showcase now":                   "takes no argument",
