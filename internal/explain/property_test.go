@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 	"testing"
@@ -119,8 +120,13 @@ func TestI24C15LinesAddUpToTheBalance(t *testing.T) {
 		w := newWorld(t, cfg)
 		var keys []ledger.StockKey
 		for _, rec := range h.Records {
-			if key := w.add(t, rec).Assertion.Key; key.Item != "" && !slices.Contains(keys, key) {
+			rec.Offset *= 2 // room for a twin
+			d := w.add(t, rec)
+			if key := d.Assertion.Key; key.Item != "" && !slices.Contains(keys, key) {
 				keys = append(keys, key)
+			}
+			if d.Assertion.Payload.Kind.IsCount() && r.Percent(30) {
+				w.add(t, twin(rec, d.Assertion, len(w.records)))
 			}
 			if len(keys) > 0 && r.Percent(30) {
 				w.ask(t, seed, keys[r.Below(len(keys))], dayOf(r, cfg), r.Below(12), seen)
@@ -136,6 +142,13 @@ func TestI24C15LinesAddUpToTheBalance(t *testing.T) {
 			t.Errorf("%s occurred %d times in %d questions", what, seen[what], questions)
 		}
 	}
+}
+
+// twin states a count again, as another transaction: the two agree as long as both apply.
+func twin(rec ledger.SourceRecord, a ledger.Assertion, n int) ledger.SourceRecord {
+	a.TxnID, a.Revision = fmt.Sprintf("twin %d", n), 1
+	rec.Offset, rec.Value = rec.Offset+1, wire.AppendAssertion(nil, a)
+	return rec
 }
 
 // dayOf returns a day about the origin and after, or none.

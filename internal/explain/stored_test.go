@@ -259,7 +259,9 @@ func TestDifferenceOfWhatWasPublished(t *testing.T) {
 	before := moment()
 	s.publish(0, 2, 0)
 	part := moment()
-	s.publish(0, 4, 0)
+	s.publish(0, 3, 0)
+	repaired := moment()
+	s.publish(0, 1, 0)
 	whole := moment()
 	key := ledger.StockKey{Item: "widget", Location: "berlin"}
 	zero := ledger.Partition(0)
@@ -295,6 +297,7 @@ func TestDifferenceOfWhatWasPublished(t *testing.T) {
 		}{
 			{"before the first receipt", nothing, before, first},
 			{"half a repair", before, part, corrected},
+			{"the other half", part, repaired, []string{rest[0], "balance 2026-01-03 v1 50 -> v2 20 true", rest[2]}},
 			{"the other half and the rest", part, whole, rest},
 			{"in the other order", whole, part, rest},
 			{"two offsets", explain.Point{Offset: 3, Partition: &zero}, explain.Point{Offset: 5, Partition: &zero}, append(slices.Clone(corrected), rest...)},
@@ -335,6 +338,9 @@ func TestTailGivesEachVersionOnce(t *testing.T) {
 	s.ok(round())
 	for i, rec := range records {
 		s.add(t, rec)
+		if i == 3 {
+			continue // comes in one round with the next, which is cut off between them
+		}
 		if i == 4 {
 			cut = 1
 			if err := round(); err == nil {
