@@ -63,6 +63,7 @@ func table() []command {
 		{"sim", (*app).sim},
 		{"migrate up", func(a *app) *cobra.Command { return migrate.Up(a.Env) }},
 		{"migrate plan", func(a *app) *cobra.Command { return migrate.Plan(a.Env) }},
+		{"grants", func(a *app) *cobra.Command { return migrate.Grants(a.Env) }},
 		{"migrate status", func(a *app) *cobra.Command { return migrate.Status(a.Env) }},
 		{"sql", func(a *app) *cobra.Command { return console.SQL(a.Env) }},
 		{"config print", func(a *app) *cobra.Command { return manual.Config(a.Env) }},
