@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Every code of status for real: 0, 3 by a relay that does not run, 4 by a conflict, 5 by a tampered row that verify found, 11 by
@@ -133,6 +135,58 @@ func TestReadCommandsRefuse(t *testing.T) {
 	}
 	x.env["AMENDS_MANIFEST"] = x.path("none.json")
 	x.want(2, "no such file", "status")
+}
+
+// A lease that ran out is held by nobody, whoever its last holder was.
+func TestStatusOfAnExpiredLease(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.sql("UPDATE amends.leases SET holder = 'elsewhere', expires_at = clock_timestamp() + interval '1 hour' WHERE role = 'relay'")
+	x.want(0, "", "status").has(t, "elsewhere      nobody")
+	x.sql("UPDATE amends.leases SET expires_at = clock_timestamp() - interval '1 second' WHERE role = 'relay'")
+	x.want(0, "", "status").has(t, "nobody         nobody")
+}
+
+// An open transaction keeps readers from what lies behind it: the lag is shown, and why it stays.
+func TestSC23StatusOfAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.run("source,relay,view")
+	client, err := kgo.NewClient(kgo.SeedBrokers(x.brokers...), kgo.TransactionalID("open"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: sourceTopic, Partition: 0, Key: []byte(widgetKey), Value: []byte(worked[0])}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	a := x.want(0, "", "status")
+	if !strings.HasPrefix(a.first(), "OK  lag 1 record, age unknown; ") {
+		t.Error(a.first())
+	}
+	a.has(t, "an open transaction")
+	if err := client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	x.eventually(0, "OK  lag 0; outbox 0", "status")
+}
+
+// Another topic of the same name says nothing of this namespace's lag.
+func TestSC24StatusOfARecreatedTopic(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	admin := x.admin()
+	if _, err := admin.DeleteTopics(t.Context(), sourceTopic); err != nil {
+		t.Fatal(err)
+	}
+	x.want(0, "", "status").has(t, "OK  lag unknown; ", "lag unknown: ", "no such topic")
+	if _, err := admin.CreateTopic(t.Context(), 2, 1, nil, sourceTopic); err != nil {
+		t.Fatal(err)
+	}
+	x.want(0, "", "status").has(t, "OK  lag unknown; ", "lag unknown: topic "+sourceTopic+": incarnation is kafka:")
 }
 
 // However often the reasons of a block change, its beginning is found: 99 conflicts in a row make 99 versions of the status (C5).
