@@ -33,7 +33,7 @@ func TestC15C17C18C22BalancesOfEveryDayAndWindow(t *testing.T) {
 	// Closes by hand: opening 500; 01-02 1500; then three issues of 111 a day on 01-03, 01-04, 01-05; counted 0 on 01-09.
 	closes := map[int]int64{2: 1500, 3: 1167, 4: 834, 5: 501, 9: 0}
 	for from := 1; from <= 10; from++ {
-		for to := from; to <= 10; to += 3 {
+		for to := from; to <= 10; to++ {
 			var got struct {
 				Balance  int64
 				Day      *string
