@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"amends/internal/bench"
 )
 
 // schemas is the folder of the documented schemas.
@@ -115,5 +117,49 @@ func TestSchemasAreSchemas(t *testing.T) {
 		if open.Title == "" || open.Description == "" || open.Validate([]any{}) == nil || open.Validate(map[string]any{}) == nil {
 			t.Errorf("%s: title %q, description %q, or takes anything", name, open.Title, open.Description)
 		}
+	}
+}
+
+// Every command that answers in JSON has its schema, and every schema its command.
+func TestEveryAnswerHasItsSchema(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	answers := map[string]bool{}
+	for _, words := range commands(t, s, "amends") {
+		help := s.words(t.Context(), "", append(words, "-help")...).stdout
+		if at := strings.Index(help, " on stdout: text"); at >= 0 && strings.Contains(strings.SplitN(help[at:], "\n", 2)[0], "json") {
+			answers[strings.Join(words[1:], "-")] = true
+		}
+	}
+	if len(answers) < 15 {
+		t.Fatalf("only %v answer in JSON", answers)
+	}
+	files, err := filepath.Glob(filepath.Join(schemas, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".schema.json")
+		if !answers[name] {
+			t.Errorf("%s belongs to no command", f)
+		}
+		delete(answers, name)
+	}
+	for name := range answers {
+		t.Errorf("%s answers in JSON and has no schema", name)
+	}
+}
+
+// What a benchmark measures is written as its schema says, with every part and with none.
+func TestBenchmarksConform(t *testing.T) {
+	t.Parallel()
+	speed := bench.Speed{Records: 1, Outputs: 2, Elapsed: 3, Processor: 4}
+	for _, r := range []bench.Report{{Schema: 1}, {Schema: 1, PostgreSQL: "18", Broker: "kfake", Results: []bench.Result{{Workload: "short", Amends: speed}}, Copy: speed,
+		Worker: []bench.Worker{{Workload: "short", Speed: speed, WAL: 5}}, Corrections: []bench.Correction{{Movements: 1}}, Takeover: &bench.Takeover{Runs: 1}}} {
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conforms(t, "bench", string(b))
 	}
 }

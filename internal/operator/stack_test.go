@@ -61,8 +61,13 @@ func TestCommandsFindTheRunningStack(t *testing.T) {
 	if want := "begins anew"; !strings.Contains(a.cause(), "migration 2 (transport) has checksum") || !strings.Contains(a.cause(), "amends demo -reset "+want) {
 		t.Errorf("a stack of another version: %s", a.stderr)
 	}
-	if a := s.call(0, "amends demo -once -reset"); !strings.Contains(a.stdout, "verify PASS") {
+	if a := s.call(0, "amends demo -once -reset -o json"); conforms(t, "demo", a.stdout) != 1 || !strings.Contains(a.stdout, `"status":"PASS"`) {
 		t.Errorf("after a reset: %s", a.stdout)
+	}
+	ctx, stop = context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if a := s.until(ctx, stop, "amends dev -o json", func(out string) bool { return strings.HasSuffix(out, "\n") }); a.code != 0 || conforms(t, "dev", a.stdout) != 1 {
+		t.Errorf("dev: code %d\n%s%s", a.code, a.stdout, a.stderr)
 	}
 }
 
