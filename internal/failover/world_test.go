@@ -45,13 +45,13 @@ type world struct {
 }
 
 // newWorld makes a namespace in a database, on a broker of its own.
-func newWorld(t *testing.T, url string) *world {
+func newWorld(t *testing.T, url string, more ...func(*postgres.Options)) *world {
 	t.Helper()
 	o := broker.Options{Brokers: kafkatest.Embedded(t), FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 5 * time.Second}
-	return newWorldOn(t, url, o, "source", "output")
+	return newWorldOn(t, url, o, "source", "output", more...)
 }
 
-func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputTopic string) *world {
+func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputTopic string, more ...func(*postgres.Options)) *world {
 	t.Helper()
 	ctx := t.Context()
 	w := &world{T: t, proxy: faultwire.New(t, url), url: url, brokers: o}
@@ -59,7 +59,11 @@ func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputT
 	w.admin, err = broker.Open(w.brokers)
 	w.ok(err)
 	t.Cleanup(w.admin.Close)
-	w.db, err = postgres.Open(ctx, postgres.Options{URL: w.proxy.URL(), AllowFsyncOff: true})
+	options := postgres.Options{URL: w.proxy.URL(), AllowFsyncOff: true}
+	for _, change := range more {
+		change(&options)
+	}
+	w.db, err = postgres.Open(ctx, options)
 	w.ok(err)
 	t.Cleanup(w.db.Close)
 	w.ok(w.db.Migrate(ctx))

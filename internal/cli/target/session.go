@@ -76,8 +76,12 @@ func schema(ctx context.Context, db *postgres.DB) error {
 // Connect opens the database, waiting while it is away until ctx ends.
 func (e *Env) Connect(ctx context.Context, url string) (*postgres.DB, error) {
 	var db *postgres.DB
+	options := postgres.Options{URL: url}
+	if e.Getenv(DatabaseName) == "" && e.Getenv(DatabaseName+"_FILE") != "" {
+		options.Credentials = func() (string, error) { return usage.Secret(e.Getenv, DatabaseName) }
+	}
 	err := e.Patiently(ctx, "PostgreSQL", func() (err error) {
-		db, err = postgres.Open(ctx, postgres.Options{URL: url})
+		db, err = postgres.Open(ctx, options)
 		return err
 	})
 	if errors.Is(err, store.ErrAddress) {

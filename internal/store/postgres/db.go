@@ -22,10 +22,12 @@ var sqlFiles embed.FS
 const BlockedAfter = session.BlockedAfter
 
 // Options say how to reach the server. URL is a connection string or URL of PostgreSQL; what it leaves out comes from the
-// PG* variables. MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and tests. Terminated, when not nil,
-// is told the process id of each backend that a claimant ended because it blocked the claim.
+// PG* variables. Credentials, when not nil, returns the URL as it is now: each new connection takes user and password from it,
+// so that they can be rotated under a running process. MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and
+// tests. Terminated, when not nil, is told the process id of each backend that a claimant ended because it blocked the claim.
 type Options struct {
 	URL           string
+	Credentials   func() (string, error)
 	Application   string
 	MaxConns      int32
 	AllowFsyncOff bool
@@ -46,7 +48,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Application == "" {
 		o.Application = "amends"
 	}
-	pool, err := session.Open(ctx, session.Config{Statements: []fs.ReadFileFS{sqlFiles, reader.Statements, upkeep.Statements}, URL: o.URL, Application: o.Application,
+	pool, err := session.Open(ctx, session.Config{Statements: []fs.ReadFileFS{sqlFiles, reader.Statements, upkeep.Statements}, URL: o.URL, Credentials: o.Credentials, Application: o.Application,
 		MaxConns: o.MaxConns, AllowFsyncOff: o.AllowFsyncOff})
 	if err != nil {
 		return nil, err

@@ -17,10 +17,12 @@ import (
 )
 
 // Config says how to reach the server. URL is a connection string or URL of PostgreSQL; what it leaves out comes from the
-// PG* variables. MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and tests. One of Statements
-// holds the file sql/NAME.sql of a named statement.
+// PG* variables. Credentials, when not nil, returns the URL as it is now: each new connection takes user and password from it.
+// MaxConns bounds the pool, 16 if 0. AllowFsyncOff is for benchmarks and tests. One of Statements holds the file sql/NAME.sql
+// of a named statement.
 type Config struct {
 	Statements    []fs.ReadFileFS
+	Credentials   func() (string, error)
 	URL           string
 	Application   string
 	MaxConns      int32
@@ -29,8 +31,9 @@ type Config struct {
 
 // Pool is a bounded number of connections to one database. Safe for concurrent use.
 type Pool struct {
-	pool   *pgxpool.Pool
-	config Config
+	pool        *pgxpool.Pool
+	credentials *credentials
+	config      Config
 }
 
 //go:embed begin.sql durable.sql identify.sql holders.sql
@@ -52,12 +55,13 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w: %w", store.ErrAddress, err)
 	}
-	p := &Pool{config: c}
+	p := &Pool{config: c, credentials: &credentials{url: c.Credentials}}
 	config.MaxConns = c.MaxConns
 	if config.MaxConns <= 0 {
 		config.MaxConns = defaultConns
 	}
 	prepareConfig(config.ConnConfig, c.Application)
+	config.BeforeConnect = p.credentials.refresh
 	config.AfterConnect = p.identify
 	if p.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -79,7 +83,7 @@ func (p *Pool) Beside(ctx context.Context, application string, conns int32) (*Po
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	return &Pool{pool: pool, config: p.config}, nil
+	return &Pool{pool: pool, config: p.config, credentials: p.credentials}, nil
 }
 
 // Close ends the pool once its connections are back.
@@ -89,8 +93,11 @@ func (p *Pool) Close() { p.pool.Close() }
 func (p *Pool) Dial(ctx context.Context, application string) (*pgx.Conn, error) {
 	config := p.pool.Config().ConnConfig
 	config.RuntimeParams["application_name"] = application
+	if err := p.credentials.refresh(ctx, config); err != nil {
+		return nil, err
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
+	if err := p.credentials.judge(err); err != nil {
 		return nil, err
 	}
 	if err := p.identify(ctx, conn); err != nil {

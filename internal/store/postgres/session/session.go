@@ -30,7 +30,7 @@ type Session struct {
 // Acquire takes a connection. The caller releases it.
 func (p *Pool) Acquire(ctx context.Context) (*Session, error) {
 	c, err := p.pool.Acquire(ctx)
-	if err != nil {
+	if err := p.credentials.judge(err); err != nil {
 		return nil, err
 	}
 	server, _ := c.Conn().PgConn().CustomData()[serverKey].(store.Server)
