@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/target"
 	"amends/internal/inspect"
 	"amends/internal/provision"
+	"amends/internal/report"
 	"amends/internal/usage"
 )
 
@@ -15,16 +17,17 @@ func (a *app) viewShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Short: "Show rows, tombstones, positions and protocol errors from one snapshot",
 		Long: `Shows what the view holds now. It is a live snapshot and proves nothing: verify does. Only the database is read; -brokers
-is there so that all commands of a session take the same flags. The code is 0 also when protocol errors are shown.`,
+is there so that all commands of a session take the same flags. The code is 0 also when protocol errors are shown; -o csv has
+the rows alone.`,
 		Example: `  amends view show -manifest pipeline.json
   amends view show -manifest pipeline.json -o json | jq .balances`,
 		Args: usage.NoArgs,
 	}
 	a.ManifestFlag(cmd)
 	a.BrokersFlag(cmd)
-	a.OutputFlag(cmd)
+	a.RowsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := a.JSON()
+		form, err := a.Form()
 		if err != nil {
 			return err
 		}
@@ -42,8 +45,13 @@ is there so that all commands of a session take the same flags. The code is 0 al
 		if err := provision.CheckBinding(opening, s.Namespace, t.Manifest); err != nil {
 			return err
 		}
-		if asJSON {
+		switch form {
+		case target.FormJSON:
 			return inspect.ShowJSON(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, s.Namespace)
+		case target.FormCSV:
+			rows := report.NewCSV(a.Stdout, inspect.Columns()...)
+			err := inspect.ShowRows(cmd.Context(), t.Manifest.Config.Namespace, s.Namespace, rows.Row)
+			return errors.Join(err, rows.Flush())
 		}
 		return inspect.ShowText(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, s.Namespace)
 	}

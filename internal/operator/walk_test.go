@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"amends/internal/pgtest"
@@ -74,6 +75,17 @@ func TestOperatorsDay(t *testing.T) {
 	x.load("before.jsonl", "correction.jsonl", "cancel-last-day.jsonl")
 	for _, r := range healthy {
 		x.walk(r)
+	}
+	want := `output,item,location,day,version,present,close,previous,threshold,status,partition,sequence,cause_offset,cause_txn_id,cause_revision
+balance,widget,berlin,2026-01-01,2,true,70,,,,0,5,3,T-1,2
+balance,widget,berlin,2026-01-02,2,true,50,,,,0,6,3,T-1,2
+alert,widget,berlin,2026-01-02,1,true,50,70,60,,0,7,3,T-1,2
+balance,widget,berlin,2026-01-03,3,false,,,,,0,10,4,T-3,2
+alert,widget,berlin,2026-01-03,2,false,,,,,0,9,3,T-1,2
+status,widget,berlin,,1,true,,,,READY,0,1,0,T-1,1
+`
+	if diff := cmp.Diff(want, x.call(0, "amends view show -o csv").stdout); diff != "" {
+		t.Error(diff)
 	}
 	x.write("conflict.jsonl", `{"schema":1,"txn_id":"T-1","revision":2,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":71}`+"\n")
 	x.write("bad.raw", `{"partition":1,"key":null,"value":"AP8="}`+"\n"+`{"partition":0,"key":"e30=","value":"e30="}`+"\n")
