@@ -211,3 +211,20 @@ func TestSC35NoFalseDriftUnderLoad(t *testing.T) {
 		t.Error("too little happened")
 	}
 }
+
+// What is found is told and counts, also where the database does not let it be recorded.
+func TestS10AuditTellsWhatItCannotRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
+	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
+	_, err := w.conn.Exec(t.Context(), "ALTER TABLE amends.audit_state ADD CONSTRAINT nothing CHECK (false)")
+	w.ok(err)
+	c := w.once(w.options(nil))
+	w.is(c, verify.Drift, "partition 0 has no saved state")
+	if !c.Verified.IsZero() || c.Now.IsZero() || len(w.state().Partitions) != 0 {
+		t.Errorf("verified %v, now %v", c.Verified, c.Now)
+	}
+}

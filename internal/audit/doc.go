@@ -9,7 +9,7 @@
 //
 // Fails with: what no further cycle can mend: verify.ErrUnbound, store.ErrSchema, ErrNoSchema, ErrNoNamespace and ErrConfig.
 // Anything else costs one cycle and is logged, for an audit stands beside roles that must go on. What it finds is a Cycle,
-// never an error.
+// never an error, and is told also where it cannot be recorded.
 //
 // A full cycle recomputes everything from the source, deep; it runs first where no state can be gone on from, every
 // FullEvery, and, while something differs, as often as keeps it to a tenth of the time. Every other cycle extends the state by the records

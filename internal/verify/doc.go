@@ -3,7 +3,8 @@
 // Owns: the cut and the boundary of a verification, live and quiesced; reading the complete source prefix from the topic
 // into the oracle; the comparison of every output with the view rows of one snapshot, of every row with its envelope's
 // digest, and (deep) of the journal with the source, the journal's outputs with the output topic, the receipts and the
-// fold of that topic with the view; the statuses of S10 and the report.
+// fold of that topic with the view; the cycles of an audit, which extend what is there and compare what changed; the
+// statuses of S10 and the report.
 //
 // Does not own: what must be published (oracle, which shares nothing with the worker), how stores keep it, or exit
 // codes beyond a status's own.
