@@ -47,7 +47,8 @@ func between(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usage.Errorf("%s needs %d arguments, %d were given; try: %s -help", cmd.CommandPath(), least, len(args), cmd.CommandPath())
+			_, arguments, _ := strings.Cut(cmd.Use, " ")
+			return usage.Errorf("%s needs %s; try: %s -help", cmd.CommandPath(), arguments, cmd.CommandPath())
 		case len(args) > most:
 			return usage.Errorf("%s takes no argument %q; try: %s -help", cmd.CommandPath(), args[most], cmd.CommandPath())
 		}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -206,5 +208,47 @@ func TestReadOnlyCommandsCreateNothing(t *testing.T) {
 	s.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	for _, line := range lines {
 		s.want(13, line)
+	}
+}
+
+// A tail outlives a database that is away for a while: nothing is lost, nothing told twice.
+func TestTailGoesOnAfterTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t)
+	s := newSpace(t, "")
+	s.env["AMENDS_DATABASE_URL"] = server.New()
+	s.write("away-source.json", s.run("source create -namespace away -topic away-source"))
+	s.env["AMENDS_MANIFEST"] = s.write("away.json", s.run("output create -manifest "+s.dir+"/away-source.json -topic away-output"))
+	s.start("source,relay,view")
+	s.load(fixture(t, "before.jsonl")...)
+	cmd, stdout, stderr := s.command("tail", "-J", "-interval", "50ms", "-since", "0/0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := func(n int, of *safeBuffer, what string) {
+		t.Helper()
+		for until := time.Now().Add(60 * time.Second); strings.Count(of.String(), what) < n; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("%d of %q expected in %q; %s", n, what, stdout, stderr)
+			}
+		}
+	}
+	lines(5, stdout, "\n")
+	server.Stop()
+	lines(1, stderr, "waiting for PostgreSQL")
+	server.Start()
+	s.load(fixture(t, "correction.jsonl")...)
+	lines(10, stdout, "\n")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, stderr)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
+		if !strings.Contains(line, fmt.Sprintf(`"sequence":%d,`, i)) {
+			t.Errorf("line %d: %s", i, line)
+		}
 	}
 }

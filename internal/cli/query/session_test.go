@@ -115,7 +115,7 @@ func (s *space) committed(offset int64) string {
 // refusals are wrong questions about the worked example.
 func (s *space) refusals() {
 	for line, want := range map[string]string{
-		"explain widget":                                        "needs 2 arguments",
+		"explain widget":                                        "needs ITEM LOCATION [DAY]",
 		"explain widget berlin 2026-01-02 x":                    `takes no argument "x"`,
 		"balance widget berlin 2026-02-30":                      "no business day",
 		"balance widget berlin -known-at 2026-01-02":            "is a business day, not a time",
@@ -130,7 +130,7 @@ func (s *space) refusals() {
 		"diff -at 3 -at 5":                                      "PARTITION/OFFSET",
 		"diff -at 0/3 -at 1/5":                                  "two partitions",
 		"diff -at 7/3 -at 7/5":                                  "no partition 7",
-		"diff widget -at 3 -at 5":                               "needs 2 arguments",
+		"diff widget -at 3 -at 5":                               "needs [ITEM LOCATION]",
 		"tail -since 2026-01-02T10:00:00":                       "has no zone",
 		"tail -since 9/1 -e":                                    "no partition 9",
 		"tail -only some":                                       "corrections or first",
