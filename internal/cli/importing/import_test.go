@@ -221,13 +221,14 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 		"nothing":               {file: "", code: 2, cause: "the file has no rows"},
 		"txn_id is not unique":  {file: strings.ReplaceAll(rows, "bolt,a,2", "bolt,a,1"), first: "REFUSED: 1 problem", code: 2, cause: "has revision 1 already, with another content"},
 		"an escape sequence":    {file: rows + "\x1b[2Jbolt,a,4,2026-01-03,x\n", first: "REFUSED: 1 problem", code: 2, cause: "line 5: quantity"},
+		"a control character":   {file: rows + "\u009b2J,a,4,2026-01-03,1\n", first: "READY: 4 records"},
 		"said twice in one way": {file: rows + "nut,a,3,2026-01-03,7\n", first: "READY: 4 records"},
 	} {
 		d := newDesk(t)
 		d.write("stock.csv", c.file)
 		d.write("map.yaml", mapping+c.mapping)
 		a := d.want(c.code, c.cause, importFile)
-		if !strings.HasPrefix(a.first(), c.first) || strings.Contains(a.stdout, "\x1b") {
+		if !strings.HasPrefix(a.first(), c.first) || strings.ContainsAny(a.stdout, "\x1b\u009b") {
 			t.Errorf("%s: %s", name, a.stdout)
 		}
 		if a.stdout != "" {
