@@ -151,7 +151,7 @@ func TestWrongStatementsAreWrongUsage(t *testing.T) {
 	}
 }
 
-// A long answer is written as it comes: the first rows are there long before the last.
+// A long answer is written as it comes: the first rows are there before the statement's time is up, in which it cannot end.
 func TestLongAnswersAreStreamed(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -161,7 +161,7 @@ func TestLongAnswersAreStreamed(t *testing.T) {
 			w.CloseWithError(sqlTo(t, url, strings.NewReader(""), w, io.Discard, "-o", form, "-c", "SELECT generate_series(1, 100000000) AS n"))
 		}()
 		began := time.Now()
-		if _, err := io.CopyN(io.Discard, r, 1<<20); err != nil || time.Since(began) > 5*time.Second {
+		if _, err := io.CopyN(io.Discard, r, 1<<20); err != nil || time.Since(began) > standardTimeout*3/4 {
 			t.Errorf("%s: %v after %v", form, err, time.Since(began))
 		}
 		r.CloseWithError(errors.New("enough"))

@@ -216,7 +216,6 @@ func TestRowsAreStreamed(t *testing.T) {
 	c := open(t, url)
 	enough := errors.New("enough")
 	n := 0
-	began := time.Now()
 	_, err := c.Query(t.Context(), "SELECT generate_series(1, 100000000), repeat('x', 1000)", console.Sink{Columns: func([]console.Column) error { return nil },
 		Row: func([][]byte) error {
 			if n++; n == 100_000 {
@@ -224,8 +223,8 @@ func TestRowsAreStreamed(t *testing.T) {
 			}
 			return nil
 		}})
-	if !errors.Is(err, enough) || time.Since(began) > 5*time.Second {
-		t.Errorf("%v after %d rows in %v", err, n, time.Since(began))
+	if !errors.Is(err, enough) { // all of it takes longer than a statement may
+		t.Errorf("%v after %d rows", err, n)
 	}
 }
 
