@@ -34,6 +34,8 @@ type page struct {
 	Stages []stageRow
 	Work   []work
 	Left   int // partitions without charts
+	// Unlisted blocked keys are those that are counted only.
+	Unlisted int64
 	// StageHeight is that of the chart of stages.
 	StageHeight float64
 }
@@ -95,7 +97,7 @@ func ProgressPage(w io.Writer, p *health.Progress) error {
 	if err != nil {
 		return fmt.Errorf("read page: %w", err)
 	}
-	shown := &page{Progress: p, Scope: scope}
+	shown := &page{Progress: p, Scope: scope, Unlisted: p.BlockedKeys - int64(len(p.Blocked))}
 	shown.stages()
 	shown.works()
 	out := bufio.NewWriter(w)

@@ -102,6 +102,11 @@ func TestProgressPageIsStatic(t *testing.T) {
 	if at := strings.Index(body, "not a verification"); at < 0 || at > 600 {
 		t.Errorf("the first screen does not say what the page is not (%d)", at)
 	}
+	p := sampled("widget", "host/1", "bytes")
+	p.BlockedKeys, p.Blocked[0].Since = 901, nil
+	if rest := pageOf(t, p); !strings.Contains(rest, "and 900 more") || !strings.Contains(rest, ">0/7 widget r2<") || strings.Contains(page, " more: ") {
+		t.Error("blocked keys beyond those listed, or whose beginning is not known")
+	}
 	if i, j := strings.Count(page, "<figure>"), strings.Count(page, "the same as a table"); i != 6 || j != 1 {
 		t.Errorf("%d charts, %d tables of them", i, j)
 	}

@@ -186,6 +186,52 @@ func TestDoctorSchemaAndGrants(t *testing.T) {
 	are(t, got, "ok", "schema grants")
 }
 
+// What doctor says a role lacks is what it lacks: with that granted and nothing else, source, relay and view do their work.
+func TestDoctorGrantsAreEnough(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	own, role := x.env["AMENDS_DATABASE_URL"], "doctor_worker_"+x.suffix()
+	x.sql("CREATE ROLE " + role + " LOGIN PASSWORD 'r'; GRANT USAGE ON SCHEMA amends TO " + role + "; GRANT SELECT ON ALL TABLES IN SCHEMA amends TO " + role)
+	as := func(url string, do func()) {
+		x.env["AMENDS_DATABASE_URL"] = url
+		do()
+		x.env["AMENDS_DATABASE_URL"] = own
+	}
+	var lacks string
+	as(x.as(role, own), func() {
+		for _, c := range x.want(0, "", "doctor -o json").object(t)["checks"].([]any) {
+			if check := c.(map[string]any); check["name"] == "grants" {
+				lacks = check["why"].(string)
+			}
+		}
+	})
+	granted := 0
+	for _, job := range strings.Split(lacks, "; ") {
+		_, list, _ := strings.Cut(job, " lacks ")
+		for _, one := range strings.Split(list, ", ") {
+			what, table, _ := strings.Cut(one, " on ")
+			x.sql("GRANT " + what + " ON amends." + table + " TO " + role)
+			granted++
+		}
+	}
+	if granted < 12 {
+		t.Fatalf("%d grants of %q", granted, lacks)
+	}
+	var stop func()
+	as(x.as(role, own), func() {
+		x.want(0, "", "doctor").has(t, "ok       schema    grants               role "+role+" may do: reading, source, relay, view, recording verifications\n")
+		stop = x.run("source,relay,view")
+		x.load(worked...)
+		x.publish(sourceTopic, 0, widgetKey, "rejected")
+		x.publish(outputTopic, 1, "k", "no envelope")
+		x.eventually(11, "STOPPED  1 partition stopped; partition 1 at output offset 0: ", "status")
+		x.eventually(0, "1 record rejected", "diagnostics")
+		x.want(0, "", "view show").has(t, "balance  widget  berlin    2026-01-02  50")
+	})
+	stop()
+	x.sql("DROP OWNED BY " + role + "; DROP ROLE " + role)
+}
+
 // What a server can be set to, and what holds its WAL or its outputs.
 func TestDoctorServerSettings(t *testing.T) {
 	t.Parallel()

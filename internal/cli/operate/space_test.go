@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,11 @@ func (x *space) write(name, text string) {
 // call runs a command line in this process; @name is a file of the space.
 func (x *space) call(ctx context.Context, line string) answer {
 	x.t.Helper()
+	return x.callWith(ctx, maps.Clone(x.env), line)
+}
+
+func (x *space) callWith(ctx context.Context, env map[string]string, line string) answer {
+	x.t.Helper()
 	words := strings.Fields(line)
 	for i, w := range words {
 		if strings.HasPrefix(w, "@") {
@@ -76,7 +82,7 @@ func (x *space) call(ctx context.Context, line string) answer {
 	}
 	var stdout, stderr safeBuffer
 	code := cli.Run(ctx, cli.Process{Program: "amends", Args: words, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Getenv: func(k string) string { return x.env[k] }})
+		Getenv: func(k string) string { return env[k] }})
 	if strings.HasSuffix(line, " json") && stdout.String() != "" {
 		conforms(x.t, words[0], stdout.String())
 	}
@@ -125,7 +131,8 @@ func (x *space) run(roles string) (stop func()) {
 	x.t.Helper()
 	ctx, cancel := context.WithCancel(x.t.Context())
 	ended := make(chan answer, 1)
-	go func() { ended <- x.call(ctx, "run -role "+roles) }()
+	env := maps.Clone(x.env)
+	go func() { ended <- x.callWith(ctx, env, "run -role "+roles) }()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {
