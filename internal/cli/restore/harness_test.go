@@ -330,8 +330,8 @@ func await(t *testing.T, what string, so func() bool) {
 // held is a database address behind which one statement waits until the test ends or closes it.
 type held struct {
 	proxy *faultwire.Proxy
+	shot  *faultwire.Shot
 	url   string
-	fired <-chan struct{}
 }
 
 // theEnd names the statement that records the end of a rebuild.
@@ -358,14 +358,14 @@ func (w *world) holdEnd() *held {
 func (w *world) holdWhere(when func(faultwire.Statement) bool) *held {
 	w.t.Helper()
 	proxy := faultwire.New(w.t, w.url)
-	return &held{proxy: proxy, url: proxy.URL(), fired: proxy.Arm(faultwire.Hold, 0, when).Fired()}
+	return &held{proxy: proxy, url: proxy.URL(), shot: proxy.Arm(faultwire.Hold, 0, when)}
 }
 
 // await waits until the statement of a process is held.
 func (h *held) await(p *process) {
 	p.t.Helper()
 	select {
-	case <-h.fired:
+	case <-h.shot.Fired():
 	case <-p.done:
 		p.t.Fatalf("%s ended with %d before it was held\n%s\n%s", p.line, p.wait(), p.stdout, p.stderr)
 	}

@@ -145,3 +145,22 @@ func TestReplayStops(t *testing.T) {
 		t.Errorf("changed (-before +after):\n%s", d)
 	}
 }
+
+// A source that loses records while it is read again is no history either, though every record was seen.
+func TestReplayLooksAtTheSourceAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story...)
+	before := w.dump("")
+	h := w.hold("replay_journal")
+	p := w.start("replay -manifest @pipeline.json -execute", "AMENDS_DATABASE_URL="+h.url)
+	h.await(p)
+	w.truncate("shop-source", 0, 2)
+	h.shot.Release()
+	if code := p.wait(); code != 11 || !strings.Contains(p.stderr.String(), "log start") {
+		t.Errorf("ended with %d, want 11\n%s", code, p.stderr)
+	}
+	if d := cmp.Diff(before, w.dump("")); d != "" {
+		t.Errorf("changed (-before +after):\n%s", d)
+	}
+}
