@@ -56,12 +56,18 @@ func play(t *testing.T, pick *choice.Source, without guard, log *strings.Builder
 // stands is how long, on the machine's clock, a schedule may take. Under virtual time none waits for anything.
 const stands = 60 * time.Second
 
-// watched runs do and ends the process with every stack if it does not return: a goroutine that waits for a lock while
-// another holds it and waits for the clock stops virtual time.
+// watched runs do and ends the process, with the goroutines that are to blame, if it does not return: one that waits for a
+// lock while its holder waits for the clock, or that never rests, stops virtual time.
 func watched(name string, do func()) {
 	limit := time.AfterFunc(stands, func() {
+		var all strings.Builder
+		_ = pprof.Lookup("goroutine").WriteTo(&all, 2)
 		fmt.Fprintf(os.Stderr, "%s stands still\n", name)
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+		for _, one := range strings.Split(all.String(), "\n\n") {
+			if head, _, _ := strings.Cut(one, "\n"); strings.Contains(head, "synctest") && !strings.Contains(head, "durable") {
+				fmt.Fprintln(os.Stderr, one)
+			}
+		}
 		os.Exit(3)
 	})
 	defer limit.Stop()

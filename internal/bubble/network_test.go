@@ -51,6 +51,10 @@ func (v *valve) wait(end <-chan struct{}) bool {
 	}
 }
 
+// latency is what anything takes on its way. It also lets time pass where a client asks again at once: with a network that
+// takes none, the moment until it would do something else never comes.
+const latency = 200 * time.Microsecond
+
 // network is what one process has of the network between it and the brokers.
 type network struct {
 	stack *kfake.VirtualNetwork
@@ -70,6 +74,7 @@ func newNetwork(stack *kfake.VirtualNetwork, lost func()) *network {
 
 // dial is broker.Options.Dial.
 func (n *network) dial(ctx context.Context, family, address string) (net.Conn, error) {
+	time.Sleep(latency)
 	if !n.flow.wait(ctx.Done()) {
 		return nil, &net.OpError{Op: "dial", Net: family, Err: ctx.Err()}
 	}
@@ -227,9 +232,7 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	if lag := c.n.delay(); lag > 0 {
-		time.Sleep(lag)
-	}
+	time.Sleep(latency + c.n.delay())
 	if err := c.pass(&c.write); err != nil {
 		return 0, err
 	}

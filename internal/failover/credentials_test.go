@@ -15,7 +15,6 @@ import (
 	"amends/internal/pgtest"
 	"amends/internal/pipelinetest"
 	"amends/internal/roles"
-	"amends/internal/store/postgres"
 	"amends/internal/usage"
 )
 
@@ -33,8 +32,8 @@ func TestCredentialsRotated(t *testing.T) {
 	t.Cleanup(func() { run(t, admin, forget) })
 	file := filepath.Join(t.TempDir(), "url")
 	environment := func(name string) string { return map[string]string{"AMENDS_DATABASE_URL_FILE": file}[name] }
-	w := newWorld(t, secret(t, file, admin, "one"), func(o *postgres.Options) {
-		o.Credentials = func() (string, error) { return usage.Secret(environment, "AMENDS_DATABASE_URL") }
+	w := newWorld(t, secret(t, file, admin, "one"), func(s *setup) {
+		s.database.Credentials = func() (string, error) { return usage.Secret(environment, "AMENDS_DATABASE_URL") }
 	})
 	applied := func(sequence string) {
 		t.Helper()

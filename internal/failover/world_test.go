@@ -44,14 +44,20 @@ type world struct {
 	url      string // of the database, past the proxy
 }
 
+// setup is what a world is made of and a test may want otherwise.
+type setup struct {
+	database postgres.Options
+	source   provision.Source
+}
+
 // newWorld makes a namespace in a database, on a broker of its own.
-func newWorld(t *testing.T, url string, more ...func(*postgres.Options)) *world {
+func newWorld(t *testing.T, url string, more ...func(*setup)) *world {
 	t.Helper()
 	o := broker.Options{Brokers: kafkatest.Embedded(t), FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 5 * time.Second}
 	return newWorldOn(t, url, o, "source", "output", more...)
 }
 
-func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputTopic string, more ...func(*postgres.Options)) *world {
+func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputTopic string, more ...func(*setup)) *world {
 	t.Helper()
 	ctx := t.Context()
 	w := &world{T: t, proxy: faultwire.New(t, url), url: url, brokers: o}
@@ -59,15 +65,15 @@ func newWorldOn(t *testing.T, url string, o broker.Options, sourceTopic, outputT
 	w.admin, err = broker.Open(w.brokers)
 	w.ok(err)
 	t.Cleanup(w.admin.Close)
-	options := postgres.Options{URL: w.proxy.URL(), AllowFsyncOff: true}
+	of := setup{postgres.Options{URL: w.proxy.URL(), AllowFsyncOff: true}, provision.Source{Namespace: "demo", Topic: sourceTopic, Replication: 1}}
 	for _, change := range more {
-		change(&options)
+		change(&of)
 	}
-	w.db, err = postgres.Open(ctx, options)
+	w.db, err = postgres.Open(ctx, of.database)
 	w.ok(err)
 	t.Cleanup(w.db.Close)
 	w.ok(w.db.Migrate(ctx))
-	source, err := provision.CreateSource(ctx, w.admin, provision.Source{Namespace: "demo", Topic: sourceTopic, Replication: 1})
+	source, err := provision.CreateSource(ctx, w.admin, of.source)
 	w.ok(err)
 	w.ns, err = w.db.Init(ctx, source.Config, source.SourceTopic)
 	w.ok(err)
@@ -117,11 +123,17 @@ type running struct {
 // start runs roles until stop.
 func (w *world) start(holder string, which ...roles.Role) *running {
 	w.Helper()
+	return w.startOn(w.ns, holder, which...)
+}
+
+// startOn runs roles on a namespace of the test's own.
+func (w *world) startOn(ns roles.Namespace, holder string, which ...roles.Role) *running {
+	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{w: w, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = roles.Run(ctx, roles.Options{Manifest: w.manifest, Namespace: w.ns, Topics: w.admin, Broker: w.brokers, Holder: holder,
+		r.err = roles.Run(ctx, roles.Options{Manifest: w.manifest, Namespace: ns, Topics: w.admin, Broker: w.brokers, Holder: holder,
 			Server: w.db.Server, Roles: which})
 	}()
 	r.stop = sync.OnceValue(func() error { cancel(); <-r.done; return r.err })
