@@ -108,6 +108,15 @@ func damaged(t *testing.T) *world {
 	return w
 }
 
+// added are statements that add a row like the one at a place.
+var added = map[string]string{
+	"journal":    `INSERT INTO amends.journal SELECT (jsonb_populate_record(t, jsonb_build_object('source_offset', t.source_offset + 1000))).* FROM amends.journal AS t WHERE ctid = '%s'`,
+	"quarantine": `INSERT INTO amends.quarantine SELECT (jsonb_populate_record(t, jsonb_build_object('source_offset', t.source_offset + 1000))).* FROM amends.quarantine AS t WHERE ctid = '%s'`,
+	"view_rows":  `INSERT INTO amends.view_rows SELECT (jsonb_populate_record(t, jsonb_build_object('day', '2026-02-01'))).* FROM amends.view_rows AS t WHERE ctid = '%s' AND kind < 3`,
+	"receipts": `INSERT INTO amends.receipts SELECT (jsonb_populate_record(t, jsonb_build_object('first_sequence', t.first_sequence + 1000, 'next_sequence', t.next_sequence + 1000,
+		'output_offset', t.output_offset + 1000))).* FROM amends.receipts AS t WHERE ctid = '%s'`,
+}
+
 // mend puts a table back.
 func (w *world) mend(table string) {
 	w.Helper()
@@ -139,6 +148,14 @@ func (w *world) hurt(r *rand.Rand, table, column string) (d damage, ok bool) {
 		d.what = "row deleted"
 		w.exec(1, fmt.Sprintf("DELETE FROM amends.%s WHERE ctid = $1::text::tid", table), at)
 		return d, true
+	}
+	if sql := added[table]; column == "+" {
+		d.what = "row added"
+		if table == "journal" || table == "quarantine" {
+			d.offsets = append(d.offsets, d.offsets[0]+1000)
+		}
+		tag, err := w.conn.Exec(ctx, fmt.Sprintf(sql, at))
+		return d, err == nil && tag.RowsAffected() == 1
 	}
 	value := w.other(r, table, column, at)
 	d.what = column + " = " + value
@@ -269,6 +286,9 @@ func TestI20CorruptedRowsAreFoundAndNamed(t *testing.T) {
 	var kinds [][2]string
 	for table, named := range columns {
 		kinds = append(kinds, [2]string{table, ""})
+		if added[table] != "" {
+			kinds = append(kinds, [2]string{table, "+"})
+		}
 		for column, exempt := range named {
 			if exempt == "" {
 				kinds = append(kinds, [2]string{table, column})

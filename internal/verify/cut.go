@@ -193,10 +193,13 @@ func (r *run) incomplete(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read stable offsets: %w", err)
 	}
-	if !r.Live {
-		if _, err := r.readStable(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
+	if r.Live {
+		err = r.readToCuts(ctx, states) // conflicts that are known by then are listed all the same
+	} else {
+		_, err = r.readStable(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		return err
 	}
 	for p, s := range states {
 		r.missing(ledger.Partition(p), s, ledger.Frontier(stable[p]))

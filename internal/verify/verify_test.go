@@ -238,14 +238,19 @@ func TestSC21StoppedPartitionIsIncomplete(t *testing.T) {
 	t.Parallel()
 	modes(t, func(t *testing.T, set func(*verify.Job)) {
 		w := worked(t)
-		w.Stop(t, 0, store.Violation{Reason: "test", Offset: 11})
+		w.Values(t, strings.Replace(pipelinetest.Correction[0], ":70}", ":71}", 1))
+		w.Settle(t)
+		w.Stop(t, 0, store.Violation{Reason: "test", Offset: 12})
 		j := job(w)
 		set(j)
 		began := time.Now()
 		r := run(t, j)
 		want(t, r, verify.Incomplete)
-		if r.Reasons[0].Code != verify.PartitionStopped || r.Reasons[0].Offset != 11 {
+		if r.Reasons[0].Code != verify.PartitionStopped || r.Reasons[0].Offset != 12 {
 			t.Errorf("%+v", r.Reasons)
+		}
+		if len(r.Blocked) != 1 || r.Blocked[0].Key != widget {
+			t.Errorf("the known conflict is not listed: %+v", r.Blocked)
 		}
 		if time.Since(began) > 3*time.Second {
 			t.Error("it waited for what cannot come")
