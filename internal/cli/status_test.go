@@ -49,4 +49,14 @@ func TestSC26StatusesAndCodes(t *testing.T) {
 	if a := <-ended; a.code != 0 {
 		t.Errorf("the roles ended with %d: %s", a.code, a.stderr)
 	}
+	// Nothing runs any more: what is loaded now is not processed, and the conflict is listed all the same.
+	x.want(0, "published", "amends source load -manifest @pipeline.json -file "+fixture(t, "before.jsonl"))
+	a = x.want(3, "INCOMPLETE  SOURCE_NOT_PROCESSED partition 0 offset 6", "amends verify -manifest @pipeline.json -timeout 1s")
+	if !strings.Contains(a.stdout, "blocked: widget berlin: AMBIGUOUS T-1 r2") {
+		t.Error(a.stdout)
+	}
+	a = x.want(4, "BLOCKED  1 key blocked", "amends verify -manifest @pipeline.json -live")
+	if !strings.Contains(a.stdout, "partition 0: source below 6,") {
+		t.Error(a.stdout)
+	}
 }
