@@ -153,6 +153,11 @@ fuzz: ## each fuzz target for FUZZTIME (20s)
 bench: build ## the quick benchmark beside the obvious designs; ARGS are its flags
 	@bin/amends bench -quick $(ARGS)
 
+.PHONY: man
+man: build ## the manual pages of both programs under artifacts/man
+	@bin/amends man -dir artifacts/man
+	@bin/amendsctl man -dir artifacts/man
+
 .PHONY: clean
 clean: ## remove what was built; data of services stays
 	rm -rf bin artifacts
