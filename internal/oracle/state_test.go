@@ -136,3 +136,33 @@ func TestNamedKey(t *testing.T) {
 		t.Error("what is no key is named")
 	}
 }
+
+// Bytes that restore are a state: it can be used, and saved and restored again it is the same.
+func FuzzRestore(f *testing.F) {
+	r := rand.New(rand.NewPCG(5, 12))
+	o := New(stateConfig())
+	keys, values := stateRecords(r, 40)
+	for i := range keys {
+		o.Add(0, ledger.Offset(i), keys[i], values[i])
+		if i%8 == 7 {
+			f.Add(o.AppendState(nil))
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, err := Restore(stateConfig(), b)
+		if err != nil {
+			if !errors.Is(err, ErrState) {
+				t.Fatal(err)
+			}
+			return
+		}
+		expected := slices.Collect(o.All())
+		again, err := Restore(stateConfig(), o.AppendState(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(expected, slices.Collect(again.All())); d != "" {
+			t.Fatalf("(-first +again):\n%s", d)
+		}
+	})
+}
