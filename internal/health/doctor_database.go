@@ -9,6 +9,7 @@ import (
 
 	"amends/internal/store"
 	"amends/internal/store/postgres/checkup"
+	"amends/internal/store/postgres/grants"
 )
 
 // The versions of PostgreSQL that are tested, and how many connections one process of all roles may open.
@@ -177,23 +178,7 @@ func (e *examination) namespace() {
 	}
 }
 
-// job is what a role does with which tables.
-type job struct {
-	name                   string
-	reads, inserts, writes []string // writes are updates
-}
-
-// jobs returns what each needs.
-func jobs() []job {
-	return []job{
-		{name: "source", reads: []string{"namespaces", "partitions", "keys", "journal", "snapshots"}, inserts: []string{"keys", "journal", "quarantine", "snapshots"}, writes: []string{"partitions", "snapshots"}},
-		{name: "relay", reads: []string{"namespaces", "partitions", "keys", "journal", "receipts", "relay_progress", "leases", "output_binding"}, inserts: []string{"receipts"}, writes: []string{"relay_progress", "leases"}},
-		{name: "view", reads: []string{"namespaces", "view_progress", "view_keys", "view_rows", "leases", "output_binding"}, inserts: []string{"view_keys", "view_rows", "protocol_errors"}, writes: []string{"view_progress", "view_rows", "leases"}},
-		{name: "recording verifications", inserts: []string{"verifications"}},
-	}
-}
-
-// grants says which jobs the role may do.
+// grants says which jobs the role may do: those of amends grants, each of which reads everything.
 func (e *examination) grants(s *checkup.Server) {
 	if !s.Schema {
 		e.when(!s.Usable, Failure, "grants", "role "+s.Role+yes(s.Usable, " may", " may not")+" create the schema", "migrations cannot be applied by this role", "GRANT CREATE ON DATABASE "+s.Database+" TO "+s.Role+", or migrate as another role")
@@ -207,47 +192,32 @@ func (e *examination) grants(s *checkup.Server) {
 			unread = append(unread, p.Table)
 		}
 	}
-	var may, lacks []string
-	if !s.Usable {
-		lacks = append(lacks, "it may not use schema amends")
-	} else if len(unread) > 0 {
-		lacks = append(lacks, "reading (status, verify, explain) lacks SELECT on "+strings.Join(unread, ", "))
-	} else {
-		may = append(may, "reading")
-	}
-	for _, j := range jobs() {
-		missing := lacking(j, have)
-		if len(missing) == 0 && s.Usable {
-			may = append(may, j.name)
-		} else {
-			lacks = append(lacks, j.name+" lacks "+strings.Join(missing, ", "))
-		}
-	}
-	if len(may) == 0 {
-		e.add(Failure, "grants", "role "+s.Role+" may do nothing here", strings.Join(lacks, "; "), "GRANT USAGE ON SCHEMA amends TO "+s.Role+"; GRANT SELECT ON ALL TABLES IN SCHEMA amends TO "+s.Role)
+	if !s.Usable || len(unread) > 0 {
+		e.add(Failure, "grants", "role "+s.Role+" may not "+yes(s.Usable, "read "+strings.Join(unread, ", "), "use schema amends"), "every job reads everything", "amends grants prints a role for each job; make "+s.Role+" a member of one")
 		return
 	}
-	e.when(len(lacks) > 0, Warning, "grants", "role "+s.Role+" may do: "+strings.Join(may, ", "), strings.Join(lacks, "; "), "use a role per job with its grants; this one is fine for what it may do")
+	var may, lacks []string
+	for _, r := range grants.Roles() {
+		if missing := lacking(r, have); len(missing) > 0 {
+			lacks = append(lacks, r.Name+" lacks "+strings.Join(missing, ", "))
+			continue
+		}
+		may = append(may, r.Name)
+	}
+	e.when(len(lacks) > 0, Warning, "grants", "role "+s.Role+" is enough for: "+strings.Join(may, ", "), strings.Join(lacks, "; "), "fine if this role has one job; amends grants prints what each needs")
 	if slices.Contains(may, "view") {
 		e.when(!s.Temporary, Warning, "temporary tables", yes(s.Temporary, "allowed", "not allowed"), "the view writes large pages slower without them", "GRANT TEMPORARY ON DATABASE "+s.Database+" TO "+s.Role)
 	}
 }
 
-func lacking(j job, have map[string]checkup.Privilege) []string {
+func lacking(r grants.Role, have map[string]checkup.Privilege) []string {
 	var missing []string
-	for _, t := range j.reads {
-		if !have[t].Select {
-			missing = append(missing, "SELECT on "+t)
-		}
-	}
-	for _, t := range j.inserts {
-		if !have[t].Insert {
-			missing = append(missing, "INSERT on "+t)
-		}
-	}
-	for _, t := range j.writes {
-		if !have[t].Update {
-			missing = append(missing, "UPDATE on "+t)
+	for _, t := range r.Tables {
+		p := have[t.Table]
+		for _, what := range t.May {
+			if granted := map[string]bool{"INSERT": p.Insert, "UPDATE": p.Update, "DELETE": p.Delete}; !granted[what] {
+				missing = append(missing, what+" on "+t.Table)
+			}
 		}
 	}
 	return missing

@@ -37,8 +37,8 @@ func sound(t *testing.T) *Facts {
 		Progress:   &Progress{Partitions: []Partition{{Relay: &Delivery{Holder: "h"}, View: &Delivery{Holder: "h"}}}},
 		Disk:       &Disk{Path: "/data", Free: 50 << 30, Total: 100 << 30}}
 	for _, name := range []string{"namespaces", "partitions", "keys", "journal", "snapshots", "quarantine", "receipts", "relay_progress", "leases", "output_binding", "view_progress", "view_keys", "view_rows",
-		"protocol_errors", "verifications"} {
-		f.Server.Privileges = append(f.Server.Privileges, checkup.Privilege{Table: name, Select: true, Insert: true, Update: true})
+		"protocol_errors", "verifications", "audit_state", "audit_chunks"} {
+		f.Server.Privileges = append(f.Server.Privileges, checkup.Privilege{Table: name, Select: true, Insert: true, Update: true, Delete: true})
 	}
 	return f
 }
@@ -104,7 +104,7 @@ func TestDoctorNamesEachFault(t *testing.T) {
 		"little space":         {func(f *Facts) { f.Disk.Free = 1 << 30 }, Warning, "disk", "1.0 GiB of 100.0 GiB free"},
 		"no space":             {func(f *Facts) { f.Disk.Free = 1 << 20 }, Failure, "disk", "1.0 MiB free"},
 		"no temporary tables":  {func(f *Facts) { f.Server.Temporary = false }, Warning, "temporary tables", "not allowed"},
-		"view role":            {func(f *Facts) { f.Server.Privileges[3].Insert = false }, Warning, "grants", "may do: reading, relay, view, recording verifications"},
+		"view role":            {func(f *Facts) { f.Server.Privileges[3].Insert = false }, Warning, "grants", "is enough for: relay, view, audit, reader"},
 	} {
 		f := sound(t)
 		c.spoil(f)

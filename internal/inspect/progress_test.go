@@ -144,24 +144,24 @@ func TestSC42UnmeasuredWorkIsUnknown(t *testing.T) {
 	}
 }
 
-// A thousand partitions make a page of bounded size: the tables hold all, charts are drawn of 64.
+// However many partitions there are, charts are drawn of 64, and the tables hold all.
 func TestProgressPageOfManyPartitions(t *testing.T) {
 	t.Parallel()
 	p := sampled("widget", "host/1", "bytes")
 	one := p.Partitions[0]
 	p.Partitions = nil
-	for i := range int32(ledger.MaxPartitions) {
+	for i := range int32(130) {
 		one.Partition = i
 		p.Partitions = append(p.Partitions, one)
 	}
 	page := pageOf(t, p)
-	if n := strings.Count(page, "<figure>"); n != 6*64 || !strings.Contains(page, "960 partitions without are in the tables") {
+	if n := strings.Count(page, "<figure>"); n != 6*64 || !strings.Contains(page, "66 partitions without are in the tables") {
 		t.Errorf("%d charts", n)
 	}
-	if rows := strings.Count(page, "<tr>"); rows < 1024*(1+2+32) {
+	if rows := strings.Count(page, "<tr>"); rows < 130*(1+2+32) {
 		t.Errorf("%d rows", rows)
 	}
-	if n := strings.Count(page, `<details open="open">`); n != 960 {
+	if n := strings.Count(page, `<details open="open">`); n != 66 {
 		t.Error("the tables without charts are not open")
 	}
 }

@@ -61,7 +61,7 @@ var table = map[string]rule{
 	"provision":     {internal: "ledger manifest wire store broker", external: tokens + " golang.org/x/sync"},
 	"verify/stored": {internal: "ledger manifest wire oracle store"},
 	"verify":        {internal: "ledger manifest wire oracle store broker verify/stored"},
-	"health":        {internal: "ledger manifest store store/postgres/reader broker store/postgres/checkup"},
+	"health":        {internal: "ledger manifest store store/postgres/reader broker store/postgres/checkup store/postgres/grants"},
 	"explain":       {internal: "ledger manifest store store/postgres/reader"},
 	"diagnose":      {internal: "ledger wire store/postgres/reader health"},
 	"inspect":       {internal: "ledger manifest wire store health diagnose"},

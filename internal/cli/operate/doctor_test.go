@@ -166,7 +166,7 @@ func TestDoctorSchemaAndGrants(t *testing.T) {
 		"; CREATE ROLE doctor_nobody_" + x.suffix() + " LOGIN PASSWORD 'r'")
 	x.env["AMENDS_DATABASE_URL"] = x.as("doctor_reader_"+x.suffix(), own)
 	a := x.want(0, "", "doctor")
-	a.has(t, "warning  schema    grants               role doctor_reader_"+x.suffix()+" may do: reading\n", "why: source lacks INSERT on keys, INSERT on journal, INSERT on quarantine, INSERT on snapshots, UPDATE on partitions, UPDATE on snapshots; relay lacks ")
+	a.has(t, "warning  schema    grants               role doctor_reader_"+x.suffix()+" is enough for: reader\n", "why: worker lacks UPDATE on partitions, INSERT on keys, INSERT on journal, INSERT on quarantine, INSERT on snapshots, UPDATE on snapshots; relay lacks ")
 	x.env["AMENDS_DATABASE_URL"] = x.as("doctor_nobody_"+x.suffix(), own)
 	are(t, x.levels(1), "failure", "schema grants")
 	x.env["AMENDS_DATABASE_URL"] = own
@@ -219,7 +219,7 @@ func TestDoctorGrantsAreEnough(t *testing.T) {
 	}
 	var stop func()
 	as(x.as(role, own), func() {
-		x.want(0, "", "doctor").has(t, "ok       schema    grants               role "+role+" may do: reading, source, relay, view, recording verifications\n")
+		x.want(0, "", "doctor").has(t, "ok       schema    grants               role "+role+" is enough for: worker, relay, view, audit, reader\n")
 		stop = x.run("source,relay,view")
 		x.load(worked...)
 		x.publish(sourceTopic, 0, widgetKey, "rejected")

@@ -63,6 +63,7 @@ type Privilege struct {
 	Select bool
 	Insert bool
 	Update bool
+	Delete bool
 }
 
 // settings returns the names of the settings that are read.
@@ -124,7 +125,7 @@ func (s *Server) read(ctx context.Context, conn *pgx.Conn) error {
 		return v, row.Scan(&v.Name, &v.Active, &v.Status, &v.Retained)
 	})
 	s.Privileges, privileges = all(ctx, conn, privilegesSQL, func(row pgx.CollectableRow) (v Privilege, err error) {
-		return v, row.Scan(&v.Table, &v.Select, &v.Insert, &v.Update)
+		return v, row.Scan(&v.Table, &v.Select, &v.Insert, &v.Update, &v.Delete)
 	})
 	return errors.Join(slots, privileges)
 }
