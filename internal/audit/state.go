@@ -104,12 +104,12 @@ func (a *Auditor) load(ctx context.Context, was store.Audit) error {
 	return nil
 }
 
-// save saves the state of every partition that holds more than so many records beyond what is saved. A state that cannot be
-// saved costs the next process a full cycle, no more.
-func (a *Auditor) save(ctx context.Context, beyond int64) {
+// save saves the state of every partition that holds more new records than beyond says of all. A state that cannot be saved
+// costs the next process a full cycle, no more.
+func (a *Auditor) save(ctx context.Context, beyond func(records int64) int64) {
 	for p := range ledger.Partition(a.Manifest.Config.Partitions) {
 		records := a.basis.Records(p)
-		if was, ok := a.saved[p]; ok && records-was <= beyond {
+		if was, ok := a.saved[p]; ok && records-was <= beyond(records) {
 			continue
 		}
 		frontier, state, ok := a.basis.State(p)
@@ -159,9 +159,14 @@ func pack(state []byte) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
+// How many new records a state may lack.
+func none(int64) int64          { return 0 }
+func million(int64) int64       { return 1_000_000 }
+func twentieth(all int64) int64 { return all / 20 }
+
 // finish saves the state at the end, whatever ended the audit.
-func (a *Auditor) finish(ctx context.Context) {
+func (a *Auditor) finish(ctx context.Context, beyond func(int64) int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saving)
 	defer cancel()
-	a.save(ctx, 0)
+	a.save(ctx, beyond)
 }
