@@ -3,6 +3,7 @@ package importing_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"amends/internal/absent"
 	"amends/internal/broker"
 	"amends/internal/cli"
 	"amends/internal/kafkatest"
@@ -44,9 +46,14 @@ func newDesk(t *testing.T) *desk {
 // newPipeline has a database, a broker and a bound namespace.
 func newPipeline(t *testing.T) *desk {
 	t.Helper()
+	return newPipelineOf(t, plainConfig)
+}
+
+func newPipelineOf(t *testing.T, configured string) *desk {
+	t.Helper()
 	d := newDesk(t)
 	d.env["AMENDS_DATABASE_URL"], d.env["AMENDS_BROKERS"] = pgtest.New(t), strings.Join(kafkatest.Embedded(t), ",")
-	config := regexp.MustCompile(`"source_incarnation":"[^"]*",`).ReplaceAllString(plainConfig, "")
+	config := regexp.MustCompile(`"source_incarnation":"[^"]*",`).ReplaceAllString(configured, "")
 	d.write("source.json", d.want(0, "", "source create -namespace demo -topic stock -config "+d.write("config.json", config)).stdout)
 	d.write("pipeline.json", d.want(0, "", "output create -manifest @source.json -topic stock-out").stdout)
 	return d
@@ -390,5 +397,37 @@ func (d *desk) guarded(fn func()) {
 	fn()
 	if err := g.Release(d.t.Context()); err != nil {
 		d.t.Fatal(err)
+	}
+}
+
+// The two public data sets are imported, go through the whole pipeline and are what the oracle says.
+func TestPublicDataSets(t *testing.T) {
+	t.Parallel()
+	northwind := absent.Data(t, "northwind/northwind-data.sql")
+	retail := absent.Data(t, "online-retail-top60/online-retail-top60-cancelled-stockcodes.csv")
+	d := newPipelineOf(t, strings.NewReplacer("2026-01-01", "2006-01-01", `"quantity_scale":2`, `"quantity_scale":0`).Replace(plainConfig))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, cli.Process{Program: "amends", Args: []string{"run", "-manifest", d.path("pipeline.json")}, Stdin: strings.NewReader(""),
+			Stdout: io.Discard, Stderr: io.Discard, Getenv: func(k string) string { return d.env[k] }})
+	}()
+	defer func() {
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("the roles ended with code %d", code)
+		}
+	}()
+	for _, c := range []struct{ file, mapping, want string }{
+		{northwind, "northwind.yaml", "PUBLISHED: 141 records to stock"}, // 92 rows that are not on hold, 49 of them modified later
+		{retail, "online-retail.yaml", "PUBLISHED: 45085 records to stock"},
+	} {
+		a := d.want(0, "", "import -manifest @pipeline.json -execute -progress-file @"+c.mapping+".progress -file "+c.file+" -mapping "+filepath.Join("..", "..", "..", "fixtures", "mappings", c.mapping))
+		if a.first() != c.want {
+			t.Errorf("%s", a.stdout)
+		}
+	}
+	if a := d.want(0, "", "verify -manifest @pipeline.json -timeout 5m"); !strings.HasPrefix(a.first(), "PASS  45226 source records, ") {
+		t.Errorf("%s", a.stdout)
 	}
 }
