@@ -3,6 +3,8 @@ package operate
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -70,10 +72,24 @@ Only the database is read: it answers while the broker is away. -export raw writ
 			if asJSON {
 				return inspect.WriteJSON(e.Stdout, r)
 			}
-			return inspect.DiagnosticsText(e.Stdout, r, job.Only, fmt.Sprintf("%s -limit %d", cmd.CommandPath(), job.Limit))
+			return inspect.DiagnosticsText(e.Stdout, r, job.Only, again(cmd, e, job.Limit))
 		})
 	}
 	return watch.Wrap(e, cmd)
+}
+
+// again is the command that asks for more, as it can be pasted.
+func again(cmd *cobra.Command, e *target.Env, limit int) string {
+	line := e.Program + " " + cmd.Name()
+	if path := cmd.Flags().Lookup("manifest").Value.String(); path != "" {
+		if strings.ContainsFunc(path, func(r rune) bool {
+			return !strings.ContainsRune("/._-+:@", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		}) {
+			path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+		}
+		line += " -manifest " + path
+	}
+	return fmt.Sprintf("%s -limit %d", line, limit)
 }
 
 // exported writes the rejected records to stdout and what is left out to stderr.

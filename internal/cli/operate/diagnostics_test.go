@@ -29,7 +29,7 @@ func TestSC15DiagnosticsRejected(t *testing.T) {
 	a.has(t, "\nrejected 0/0  MALFORMED  decided ", `  value  "\xff\x00\x1b[31m"`, "         ff 00 1b 5b 33 31 6d\n", "\nrejected 0/1  UNSUPPORTED_SCHEMA", "\nrejected 1/0  ROUTING",
 		"and 65296 bytes more", "of 65537 bytes the first 65536 are kept")
 	page := x.want(0, "", "diagnostics -only rejected -limit 2")
-	page.has(t, "rejected 0/1", "\nmore: amends diagnostics -limit 2 -only rejected -after 0/1\n")
+	page.has(t, "rejected 0/1", "\nmore: amends diagnostics -manifest "+x.path("pipeline.json")+" -limit 2 -only rejected -after 0/1\n")
 	if strings.Contains(page.stdout, "rejected 0/2") {
 		t.Error("three of two")
 	}
@@ -126,7 +126,7 @@ func TestSC10C24DiagnosticsResolveConflicts(t *testing.T) {
 		t.Error("a settled conflict needs no record")
 	}
 	a = x.want(0, "", "diagnostics -only superseded -limit 1")
-	a.has(t, "T-1 r2  settled", "\nmore: amends diagnostics -limit 1 -only superseded -after 0/0/5\n")
+	a.has(t, "T-1 r2  settled", "\nmore: amends diagnostics -manifest "+x.path("pipeline.json")+" -limit 1 -only superseded -after 0/0/5\n")
 	a = x.want(0, "", "diagnostics -only superseded -limit 1 -after 0/0/5")
 	if a.has(t, "T-1 r1  settled"); strings.Contains(a.stdout, "more:") || strings.Contains(a.stdout, "T-1 r2 ") {
 		t.Error(a.stdout)

@@ -1,0 +1,27 @@
+package operate
+
+import (
+	"testing"
+
+	"amends/internal/cli/target"
+)
+
+// The printed command can be pasted whatever the manifest's path holds.
+func TestTheNextPageCanBePasted(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"":               "./amends diagnostics -limit 5",
+		"/data/é-1.json": "./amends diagnostics -manifest /data/é-1.json -limit 5",
+		"a b'c$d.json":   `./amends diagnostics -manifest 'a b'\''c$d.json' -limit 5`,
+	} {
+		e := &target.Env{Program: "./amends", Getenv: func(string) string { return "" }}
+		cmd := Diagnostics(e)
+		cmd.Use = "diagnostics"
+		if err := cmd.Flags().Set("manifest", path); err != nil {
+			t.Fatal(err)
+		}
+		if got := again(cmd, e, 5); got != want {
+			t.Errorf("%q: %s, want %s", path, got, want)
+		}
+	}
+}
