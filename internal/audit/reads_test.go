@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"testing"
 
@@ -60,4 +61,47 @@ func TestReadsOfWhatChangedEqualReadsOfEverything(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// The verified cut never moves back, and a cycle that verified nothing leaves it with its time.
+func TestVerifiedCutDoesNotMoveBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	cycle := store.AuditCycle{Status: "PASS", Frontier: 9, Output: 8, Sequence: 7, Cause: 6, Verified: true, Full: true}
+	record := func(c store.AuditCycle) store.Audit {
+		t.Helper()
+		w.ok(w.ns.Upkeep().RecordAudit(t.Context(), []store.AuditCycle{c}))
+		return w.state().Partitions[0]
+	}
+	first := record(cycle)
+	if first.Frontier != 9 || first.Output != 8 || first.Sequence != 7 || first.Cause != 6 || first.Verified.IsZero() || first.Full.IsZero() || first.Saved != nil {
+		t.Errorf("%+v", first)
+	}
+	for _, c := range []store.AuditCycle{
+		{Status: "BLOCKED", Frontier: 8, Output: 7, Sequence: 6, Cause: 5, Verified: true},
+		{Status: "DRIFT", Frontier: 20, Output: 20, Sequence: 20, Cause: 19, Differences: 2, Detail: "why\x00"},
+	} {
+		got := record(c)
+		if got.Checked.Equal(first.Checked) || got.Status != c.Status || got.Differences != c.Differences {
+			t.Errorf("%+v", got)
+		}
+		got.Checked, got.Status, got.Differences, got.Detail = first.Checked, first.Status, first.Differences, first.Detail
+		if d := gocmp.Diff(first, got); d != "" {
+			t.Errorf("%+v moved it (-before +after):\n%s", c, d)
+		}
+	}
+	cycle.Frontier = 10
+	if got := record(cycle); got.Frontier != 10 || !got.Verified.After(first.Verified) {
+		t.Errorf("%+v", got)
+	}
+	saved := store.SavedState{Frontier: 10, Format: 1, Chunks: 1}
+	for name, err := range map[string]error{
+		"a partition without a cycle": w.ns.Upkeep().SaveAudit(t.Context(), 1, saved, [][]byte{{1}}),
+		"no chunks":                   w.ns.Upkeep().SaveAudit(t.Context(), 0, saved, nil),
+		"a status that is none":       w.ns.Upkeep().RecordAudit(t.Context(), []store.AuditCycle{{Status: "FINE"}}),
+	} {
+		if !errors.Is(err, store.ErrProtocol) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
