@@ -117,3 +117,20 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// What only reads can be watched, and nothing else: not what follows by itself, takes long, or writes.
+func TestWhatOnlyReadsCanBeWatched(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	var got []string
+	for _, words := range commands(t, s, "amends") {
+		if strings.Contains(s.words(t.Context(), "", append(words, "-help")...).stdout, "--watch interval[=2s]") {
+			got = append(got, strings.Join(words[1:], " "))
+		}
+	}
+	slices.Sort(got)
+	want := []string{"balance", "compare", "diagnostics", "diff", "doctor", "explain", "history", "inspect", "migrate plan", "migrate status", "status", "view show"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q can be watched, want %q", got, want)
+	}
+}
