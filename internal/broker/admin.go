@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"amends/internal/ledger"
+	"amends/internal/pause"
 )
 
 // Admin looks at topics and creates them. It is safe for concurrent use.
@@ -280,10 +281,8 @@ func (a *Admin) appear(ctx context.Context, name string) (Topic, error) {
 		if err == nil || refused(err) {
 			return t, err
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, 20*time.Millisecond) != nil {
 			return Topic{}, err
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

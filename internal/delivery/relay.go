@@ -9,6 +9,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -41,7 +42,7 @@ func (o RelayOptions) withDefaults() RelayOptions {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Pause == nil {
-		o.Pause = wait
+		o.Pause = pause.For
 	}
 	if o.Current == nil {
 		o.Current = func(store.Lease) bool { return true }

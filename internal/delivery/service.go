@@ -11,6 +11,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/ledger"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -133,7 +134,7 @@ func (s *Service) end(ctx context.Context, err error) error {
 // watch looks at the output topic's identity and settings until they are wrong or ctx ends.
 func (s *Service) watch(ctx context.Context) error {
 	for {
-		if err := wait(ctx, checkEvery); err != nil {
+		if err := pause.For(ctx, checkEvery); err != nil {
 			return err
 		}
 		if err := s.check(ctx); err != nil {
@@ -161,7 +162,7 @@ func (s *Service) partition(ctx context.Context, p ledger.Partition) error {
 
 // drive steps until ctx ends or an error is not one to wait for.
 func (s *Service) drive(ctx context.Context, p ledger.Partition, st Stepper) error {
-	var idle pause
+	var idle growing
 	var out outage
 	for ctx.Err() == nil {
 		pr, err := st.Step(ctx)
@@ -180,7 +181,7 @@ func (s *Service) drive(ctx context.Context, p ledger.Partition, st Stepper) err
 			if out.begun() {
 				s.log.Warn("waiting", "partition", p, "cause", why)
 			}
-			if err := wait(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
+			if err := pause.For(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
 				return err
 			}
 			continue
@@ -228,7 +229,7 @@ func (s *Service) check(ctx context.Context) error {
 			s.log.Warn("waiting", "cause", err)
 		}
 		s.reachable(err.Error())
-		if err := wait(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
+		if err := pause.For(ctx, out.pause.next(awayFirst, awayMost)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +245,7 @@ func (s *Service) reachable(away string) {
 type outage struct {
 	since   time.Time
 	missing time.Time // since when the topic is not there
-	pause   pause
+	pause   growing
 }
 
 // begun reports whether the outage is new.
@@ -275,12 +276,12 @@ func (o *outage) ends(t *Topic, err error) error {
 	return &broker.IdentityError{Topic: t.Name, What: "incarnation", Want: t.Incarnation, Found: "none: there is no such topic"}
 }
 
-// pause is a wait that grows by a quarter each time.
-type pause time.Duration
+// growing is a wait that grows by a quarter each time.
+type growing time.Duration
 
-func (p *pause) next(first, most time.Duration) time.Duration {
+func (p *growing) next(first, most time.Duration) time.Duration {
 	now := time.Duration(*p)
 	now = min(max(first, now+now/4), most)
-	*p = pause(now)
+	*p = growing(now)
 	return now
 }

@@ -87,18 +87,6 @@ func retriable(ctx context.Context, err error) bool {
 	return true
 }
 
-// wait sleeps for d: ctx's error when it ends first.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
 // drained returns a context that outlives ctx by the drain timeout: what was sent may still be answered.
 func drained(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -10,6 +10,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 	"amends/internal/view"
 )
@@ -40,7 +41,7 @@ func (o ViewOptions) withDefaults() ViewOptions {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Pause == nil {
-		o.Pause = wait
+		o.Pause = pause.For
 	}
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"amends/internal/ledger"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -142,7 +143,7 @@ func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partitio
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown), errors.Is(err, store.ErrServerChanged):
 			why = "database"
 		case failed < attempts-1 && transient(err):
-			if err := wait(ctx, time.Duration(1<<failed)*100*time.Millisecond); err != nil {
+			if err := pause.For(ctx, time.Duration(1<<failed)*100*time.Millisecond); err != nil {
 				return store.Lease{}, time.Time{}, err
 			}
 			failed++
@@ -155,7 +156,7 @@ func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partitio
 			waiting = why
 			log.Info("waiting for the lease", "cause", err)
 		}
-		if err := wait(ctx, k.opts.Retry); err != nil {
+		if err := pause.For(ctx, k.opts.Retry); err != nil {
 			return store.Lease{}, time.Time{}, err
 		}
 	}
@@ -240,7 +241,7 @@ func (k *Keeper) remove(h *holding) {
 
 // renew is the one renewal loop of the process; it ends with the last lease.
 func (k *Keeper) renew(ctx context.Context) {
-	for wait(ctx, k.opts.Renew) == nil {
+	for pause.For(ctx, k.opts.Renew) == nil {
 		k.mu.Lock()
 		byTerm := make(map[store.Lease]*holding, len(k.held))
 		leases := make([]store.Lease, 0, len(k.held))
@@ -290,18 +291,6 @@ func (k *Keeper) compare(ctx context.Context, held map[store.Lease]*holding) {
 		if changed(h.server, now) {
 			h.lose(fmt.Errorf("the %s lease of partition %d, term %d: %w", l.Role, l.Partition, l.Term, store.ErrServerChanged))
 		}
-	}
-}
-
-// wait sleeps for d: ctx's error when it ends first.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }
 

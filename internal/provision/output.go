@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -137,22 +138,11 @@ func bind(ctx context.Context, ns Binder, out manifest.Output) error {
 			return err
 		}
 		if attempt < len(waits) {
-			if e := sleep(ctx, waits[attempt]); e == nil {
+			if e := pause.For(ctx, waits[attempt]); e == nil {
 				continue
 			}
 		}
 		return fmt.Errorf("%w; the same command, run again, says whether it is bound; if not, this topic stays unbound and another name is needed: %w",
 			ErrUnresolved, err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"amends/internal/lease"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/report"
 	"amends/internal/roles"
 	"amends/internal/store"
@@ -144,8 +145,8 @@ func (w *waiting) until(ctx context.Context, phase store.RebuildPhase, measure s
 				return &StalledError{State: *behind, Phase: phase, End: w.marks[behind.Partition]}
 			}
 		}
-		if err := sleep(ctx, lookEvery); err != nil {
-			return err
+		if pause.For(ctx, lookEvery) != nil {
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -87,19 +88,8 @@ func attempts(ctx context.Context, try func() (settled bool, err error)) error {
 		if settled || n == len(waits) {
 			return err
 		}
-		if e := sleep(ctx, waits[n]); e != nil {
-			return errors.Join(e, err)
+		if pause.For(ctx, waits[n]) != nil {
+			return errors.Join(context.Cause(ctx), err)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

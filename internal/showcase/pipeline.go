@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"amends/internal/ledger"
+	"amends/internal/pause"
 	"amends/internal/store"
 	"amends/internal/verify"
 )
@@ -61,10 +62,8 @@ func await(ctx context.Context, p Pipeline, ends []ledger.Offset, progress func(
 		if time.Since(moved) > stallAfter {
 			return &StalledError{State: *behind, End: ends[behind.Partition]}
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, wait) != nil {
 			return context.Cause(ctx)
-		case <-time.After(wait):
 		}
 	}
 }

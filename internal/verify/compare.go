@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/oracle"
+	"amends/internal/pause"
 	"amends/internal/store"
 	"amends/internal/verify/stored"
 )
@@ -47,11 +48,11 @@ func (r *run) compare(budget context.Context) error {
 					return err
 				}
 			}
-			if err := sleep(budget, lookEvery); err != nil {
+			if err := pause.For(budget, lookEvery); err != nil {
 				return err
 			}
 		case errors.Is(err, store.ErrUnavailable):
-			if err := sleep(budget, lookEvery); err != nil {
+			if err := pause.For(budget, lookEvery); err != nil {
 				return err
 			}
 		default:

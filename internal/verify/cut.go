@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"amends/internal/ledger"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -54,7 +55,7 @@ func (r *run) look(ctx context.Context) ([]store.PartitionState, error) {
 			states, err = r.states(ctx, s)
 			return err
 		})
-		if !errors.Is(err, store.ErrUnavailable) || sleep(ctx, wait) != nil {
+		if !errors.Is(err, store.ErrUnavailable) || pause.For(ctx, wait) != nil {
 			return states, err
 		}
 	}
@@ -106,7 +107,7 @@ func (r *run) reach(budget context.Context) error {
 			r.expect(states)
 			return r.readToCuts(budget, states)
 		}
-		if err := sleep(budget, wait); err != nil {
+		if err := pause.For(budget, wait); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,7 @@ func (r *run) readToMarks(budget context.Context) error {
 		if done || err != nil {
 			return err
 		}
-		if err := sleep(budget, wait); err != nil {
+		if err := pause.For(budget, wait); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 )
 
@@ -236,7 +237,7 @@ func (r *run) check(ctx context.Context, name, incarnation string, partitions in
 		case errors.Is(err, broker.ErrNoTopic):
 			return t, &topicError{topic: name, err: fmt.Errorf("check topic: %w", err)}
 		case errors.Is(err, broker.ErrUnavailable):
-			if sleep(ctx, wait) != nil {
+			if pause.For(ctx, wait) != nil {
 				return t, fmt.Errorf("check topic: %w", err)
 			}
 			continue
@@ -249,22 +250,29 @@ func (r *run) check(ctx context.Context, name, incarnation string, partitions in
 
 // takeGuard waits for the loader's guard within the budget; nil when a load outlasts it.
 func (r *run) takeGuard(budget context.Context) (Guard, error) {
+	busy := false
 	for wait := lookEvery; ; wait = min(2*wait, lookAtMost) {
 		g, err := r.Guard(budget)
 		switch {
 		case err == nil:
 			return g, nil
 		case errors.Is(err, store.ErrServiceBusy):
+			busy = true
+		case errors.Is(err, store.ErrUnavailable): // waited for, and what an attempt says that the budget's end cut off
 		default:
 			return nil, fmt.Errorf("take the loader's guard: %w", err)
 		}
-		if sleep(budget, wait) != nil {
-			if errors.Is(budget.Err(), context.DeadlineExceeded) {
-				r.report.because(LoadRunning, -1, -1, -1, "a load or another verification of this source outlasted the budget")
-				return nil, nil
-			}
-			return nil, context.Cause(budget)
+		if pause.For(budget, wait) == nil {
+			continue
 		}
+		switch {
+		case !errors.Is(budget.Err(), context.DeadlineExceeded):
+			return nil, context.Cause(budget)
+		case !busy:
+			return nil, fmt.Errorf("take the loader's guard: %w", err)
+		}
+		r.report.because(LoadRunning, -1, -1, -1, "a load or another verification of this source outlasted the budget")
+		return nil, nil
 	}
 }
 
@@ -280,16 +288,5 @@ func (r *run) count() {
 		c := r.prefix.parts[i].oracle.Counts()
 		r.report.SourceRecords += c.Records
 		r.report.Rejected += c.Rejected
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 	"amends/internal/store/memory"
 )
@@ -62,7 +63,7 @@ func TestI9RevokedPartitionForgetsItsStates(t *testing.T) {
 	var part *Partition
 	life := NewLifecycle(t.Context(), &Options{Store: f, Manifest: &manifest.Manifest{Config: cfg, SourceTopic: "src"}}, &Drive{
 		Start: func(p *Partition) { part = p }, Stop: func(ps []*Partition) { ps[0].Stop() }, Fail: func(err error) { t.Error(err) },
-		Hold: func(ledger.Partition, bool) {}, Wake: func() {}, Clock: time.Now, Pause: pause})
+		Hold: func(ledger.Partition, bool) {}, Wake: func() {}, Clock: time.Now, Pause: pause.For})
 	life.look = func(context.Context) error { return nil }
 	for i := range 2 {
 		life.Assigned(t.Context(), []ledger.Partition{0})

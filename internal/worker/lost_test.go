@@ -9,6 +9,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store"
 	"amends/internal/store/memory"
 )
@@ -36,7 +37,7 @@ func TestLostPartitionWhoseCommitFailedIsFenced(t *testing.T) {
 			var ended error
 			life := NewLifecycle(t.Context(), &Options{Store: f, Manifest: &manifest.Manifest{Config: cfg, SourceTopic: "src"}}, &Drive{
 				Start: func(p *Partition) { part = p }, Stop: func(ps []*Partition) { ps[0].Stop() }, Fail: func(err error) { ended = err },
-				Hold: func(ledger.Partition, bool) {}, Wake: func() {}, Clock: time.Now, Pause: pause})
+				Hold: func(ledger.Partition, bool) {}, Wake: func() {}, Clock: time.Now, Pause: pause.For})
 			life.look = func(context.Context) error { return nil }
 			life.Assigned(t.Context(), []ledger.Partition{0})
 			if _, err := life.Positions(t.Context(), []ledger.Partition{0}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 )
 
 // Options are what a worker is made of. Store, Topics, Join and Manifest are required.
@@ -85,7 +86,7 @@ func newRunner(ctx context.Context, o *Options) *runner {
 	r := &runner{joined: make(chan struct{}), drives: map[*Partition]*drive{}, interrupt: func() {}}
 	r.ctx, r.end = context.WithCancel(ctx)
 	r.hard, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.life, r.identity = newLifecycle(r.ctx, o, &Drive{Start: r.start, Stop: r.stop, Fail: r.fail, Hold: r.hold, Wake: r.wakePoll, Clock: time.Now, Pause: pause, AtOnce: claimsAtOnce})
+	r.life, r.identity = newLifecycle(r.ctx, o, &Drive{Start: r.start, Stop: r.stop, Fail: r.fail, Hold: r.hold, Wake: r.wakePoll, Clock: time.Now, Pause: pause.For, AtOnce: claimsAtOnce})
 	r.shared = r.life.shared
 	r.ready.set("group", errors.New("joining"))
 	return r
@@ -103,7 +104,7 @@ func (r *runner) firstLook() error {
 			return err
 		}
 		r.ready.set("broker", err)
-		if err := pause(r.ctx, wait); err != nil {
+		if err := pause.For(r.ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -147,7 +148,7 @@ func (r *runner) poll() error {
 		}
 		r.ready.set(service, err)
 		r.log.Warn("poll failed, trying again", "namespace", r.cfg.Namespace, "error", err)
-		if pause(r.ctx, FirstWait) != nil {
+		if pause.For(r.ctx, FirstWait) != nil {
 			return nil
 		}
 	}
@@ -172,7 +173,7 @@ func (r *runner) wakePoll() {
 
 // watch looks at the topic every second, so that a change is noticed without traffic too and commits find a fresh look.
 func (r *runner) watch() {
-	for pause(r.ctx, lookEvery) == nil {
+	for pause.For(r.ctx, lookEvery) == nil {
 		err := r.identity.refresh(r.ctx)
 		switch {
 		case r.ctx.Err() != nil:
@@ -282,16 +283,4 @@ func (r *runner) result(ctx context.Context, err error) error {
 		return fmt.Errorf("run worker of %s: %w", r.cfg.Namespace, err)
 	}
 	return nil
-}
-
-// pause waits, and returns ctx's error if that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

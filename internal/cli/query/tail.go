@@ -13,6 +13,7 @@ import (
 	"amends/internal/explain"
 	"amends/internal/inspect"
 	"amends/internal/manifest"
+	"amends/internal/pause"
 	"amends/internal/store/postgres/reader"
 	"amends/internal/usage"
 )
@@ -105,10 +106,8 @@ func (f *follower) follow(ctx context.Context, since *explain.Point) error {
 		case err != nil || f.end:
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, f.interval) != nil {
 			return nil
-		case <-time.After(f.interval):
 		}
 	}
 }

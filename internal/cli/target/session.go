@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/embedded"
+	"amends/internal/pause"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/usage"
@@ -90,14 +91,20 @@ func (e *Env) Connect(ctx context.Context, url string) (*postgres.DB, error) {
 	return db, err
 }
 
-// Patiently repeats fn while its service is away, saying so once, until ctx ends; then it returns fn's own error.
+// Patiently repeats fn while its service is away, saying so once, until ctx ends; then it returns why the service was away, also
+// where ctx ended while it was asked again.
 func (e *Env) Patiently(ctx context.Context, service string, fn func() error) error {
 	said := false
+	var away error
 	for wait := retryFirst; ; wait = min(2*wait, retryAtMost) {
 		err := fn()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, broker.ErrUnavailable) {
+			if away != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return away
+			}
 			return err
 		}
+		away = err
 		if ctx.Err() != nil {
 			return err
 		}
@@ -105,10 +112,8 @@ func (e *Env) Patiently(ctx context.Context, service string, fn func() error) er
 			fmt.Fprintf(e.Stderr, "waiting for %s: %s\n", service, usage.OneLine(err))
 			said = true
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, wait) != nil {
 			return err
-		case <-time.After(wait):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"amends/internal/embedded/process"
+	"amends/internal/pause"
 	"amends/internal/showcase/account"
 )
 
@@ -158,10 +159,8 @@ func (r *run) await(ctx context.Context, what string, fn func() (bool, error)) e
 		if ok || err != nil && ctx.Err() == nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, wait) != nil {
 			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
-		case <-time.After(wait):
 		}
 	}
 }

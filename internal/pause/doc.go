@@ -1,0 +1,9 @@
+// Package pause waits for a while, or until a context ends.
+//
+// Owns: the wait between two attempts or two looks.
+//
+// Does not own: how long it is and how it grows; clocks that a simulation drives, which stand in its place where a caller takes
+// a function.
+//
+// Fails with: the error of the context.
+package pause
