@@ -17,6 +17,9 @@ func TestALostReplyIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"begin_rebuild", "record_rebuild_topic", "insert_binding", "advance_rebuild", "insert_verification", "claim"} {
 		for _, fault := range []faultwire.Action{faultwire.CutBefore, faultwire.CutAfter} {
+			if fault == faultwire.CutBefore && statement != "begin_rebuild" && statement != "claim" {
+				continue // nothing was written: as of these two
+			}
 			t.Run(statement+" "+fault.String(), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, "")

@@ -257,7 +257,7 @@ func TestRebuildWaitsForARunningLoad(t *testing.T) {
 	w.loaded(story...)
 	origin, ends := w.dump("shop"), w.ends("shop-output")
 	release := w.guard()
-	a := w.want(3, "LOAD_RUNNING", rebuild+" -execute -timeout 1s")
+	a := w.want(3, "LOAD_RUNNING", rebuild+" -execute -timeout 3s")
 	if !strings.HasPrefix(a.stdout, "NOT DONE  shop2 stays in phase verify: verify INCOMPLETE") {
 		t.Error(a.stdout)
 	}

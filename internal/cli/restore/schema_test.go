@@ -74,7 +74,7 @@ func TestAnswersAreTheDocumentedSchemas(t *testing.T) {
 		{"replay", "replay -manifest @pipeline.json", 0},
 		{"replay", "replay -manifest @pipeline.json -execute", 0},
 		{"rebuild", rebuild, 0},
-		{"rebuild", rebuild + " -execute -timeout 1s", 3},
+		{"rebuild", rebuild + " -execute -timeout 3s", 3},
 		{"rebuild", rebuild, 0},
 		{"rebuild", rebuild + " -execute", 4},
 		{"rebuild", rebuild + " -execute", 4},
