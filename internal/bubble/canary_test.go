@@ -78,7 +78,7 @@ func TestCanaries(t *testing.T) {
 			most := uint64(max(pace.Of(1_000), 200))
 			for seed := range most {
 				var r result
-				watched(fmt.Sprintf("schedule %d", seed), func() { r = play(t, choice.Random(seed), without, nil) })
+				watched(fmt.Sprintf("schedule %d", seed), func() { r = play(t, choice.Random(seed), without, nil) }, nil)
 				if r.Violation != "" {
 					t.Logf("found by schedule %d: %s", seed, r.Violation)
 					return

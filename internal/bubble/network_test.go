@@ -51,9 +51,12 @@ func (v *valve) wait(end <-chan struct{}) bool {
 	}
 }
 
-// latency is what anything takes on its way. It also lets time pass where a client asks again at once: with a network that
-// takes none, the moment until it would do something else never comes.
-const latency = 200 * time.Microsecond
+// A network takes no time, but for what asks so often within one moment that it would never end: a client that asks again at
+// once, until something else happens that the moment keeps from happening.
+const (
+	oftenAtOnce = 500
+	breather    = time.Millisecond
+)
 
 // network is what one process has of the network between it and the brokers.
 type network struct {
@@ -66,6 +69,8 @@ type network struct {
 	cut   bool // connections are refused
 	lose  int  // replies that will be lost, each with its connection
 	lag   time.Duration
+	asked time.Time // last
+	often int       // how often at that moment
 }
 
 func newNetwork(stack *kfake.VirtualNetwork, lost func()) *network {
@@ -74,7 +79,7 @@ func newNetwork(stack *kfake.VirtualNetwork, lost func()) *network {
 
 // dial is broker.Options.Dial.
 func (n *network) dial(ctx context.Context, family, address string) (net.Conn, error) {
-	time.Sleep(latency)
+	n.pace()
 	if !n.flow.wait(ctx.Done()) {
 		return nil, &net.OpError{Op: "dial", Net: family, Err: ctx.Err()}
 	}
@@ -153,10 +158,20 @@ func (n *network) loses() bool {
 	return true
 }
 
-func (n *network) delay() time.Duration {
+// pace takes the time that sending something takes.
+func (n *network) pace() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.lag
+	wait, now := n.lag, time.Now()
+	if n.often++; !now.Equal(n.asked) {
+		n.asked, n.often = now, 0
+	}
+	if n.often > oftenAtOnce {
+		wait = max(wait, breather)
+	}
+	n.mu.Unlock()
+	if wait > 0 {
+		time.Sleep(wait)
+	}
 }
 
 // conn is a connection of a process.
@@ -232,7 +247,7 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	time.Sleep(latency + c.n.delay())
+	c.n.pace()
 	if err := c.pass(&c.write); err != nil {
 		return 0, err
 	}
