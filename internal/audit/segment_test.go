@@ -126,7 +126,6 @@ func TestI20RewrittenOutputRecordsAreFoundAndNamed(t *testing.T) {
 	t.Parallel()
 	w := damaged(t)
 	r := rand.New(rand.NewPCG(20, 4))
-	port := w.broker.Port()
 	files := w.segments()
 	if len(files) != 2 {
 		t.Fatalf("segments %v", files)
@@ -142,14 +141,14 @@ func TestI20RewrittenOutputRecordsAreFoundAndNamed(t *testing.T) {
 		at := all[i].FirstOffset + int64(records[i][j].OffsetDelta)
 		what := spoil(r, &records[i][j])
 		w.ok(os.WriteFile(files[p], segment(all, records), 0o600))
-		w.startBroker(port)
+		w.startBroker()
 		report := w.judged(n)
 		if report.Status != verify.Drift || report.First.What != verify.Topic || report.First.Partition != p || report.First.Offset != at {
 			t.Errorf("record %d/%d, %s: %s %v, first named: %+v", p, at, what, report.Status, report.Reasons, report.First)
 		}
 		w.ok(w.broker.Stop())
 		w.ok(os.WriteFile(files[p], whole, 0o600))
-		w.startBroker(port)
+		w.startBroker()
 	}
 	if report := w.judged(0); report.Status != verify.Blocked {
 		t.Errorf("put back: %s, first %+v", report.Status, report.First)

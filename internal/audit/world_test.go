@@ -47,14 +47,13 @@ func newWorld(t *testing.T, config []byte) *world {
 	t.Helper()
 	ctx := t.Context()
 	w := &world{T: t, dir: t.TempDir()}
-	w.startBroker(0)
-	w.brokers = broker.Options{Brokers: []string{w.broker.Address()}, FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 5 * time.Second}
-	t.Cleanup(func() { _ = w.broker.Stop() })
-	var err error
-	w.admin, err = broker.Open(w.brokers)
-	w.ok(err)
-	t.Cleanup(w.admin.Close)
+	w.startBroker()
+	t.Cleanup(func() {
+		w.admin.Close()
+		_ = w.broker.Stop()
+	})
 	url := pgtest.New(t, pgtest.Fast)
+	var err error
 	w.db, err = postgres.Open(ctx, postgres.Options{URL: url, AllowFsyncOff: true})
 	w.ok(err)
 	t.Cleanup(w.db.Close)
@@ -76,10 +75,17 @@ func newWorld(t *testing.T, config []byte) *world {
 	return w
 }
 
-func (w *world) startBroker(port int) {
+// startBroker starts the broker on its data. It takes the port of last time, or another where that is taken meanwhile.
+func (w *world) startBroker() {
 	w.Helper()
-	var err error
-	w.broker, err = embedded.StartBroker(w.Context(), embedded.BrokerOptions{Dir: w.dir, Port: port})
+	started, err := embedded.StartBroker(w.Context(), embedded.BrokerOptions{Dir: w.dir})
+	w.ok(err)
+	w.broker = started
+	w.brokers = broker.Options{Brokers: []string{started.Address()}, FetchWait: 50 * time.Millisecond, RequestTimeout: 5 * time.Second, DeliveryTimeout: 5 * time.Second}
+	if w.admin != nil {
+		w.admin.Close()
+	}
+	w.admin, err = broker.Open(w.brokers)
 	w.ok(err)
 }
 
