@@ -18,6 +18,7 @@ import (
 const (
 	sampleRecords = 50_000                 // read before anything else, to tell how long the rest takes
 	sampleTime    = 500 * time.Millisecond // and no longer than this
+	replayFetch   = 1 << 20                // bytes of one fetch of a replay, which looks at each record once
 	progressEvery = 1_000                  // records between two words on progress
 	readPatience  = 20 * time.Second       // for the next record of a broker that may be away (S12)
 )

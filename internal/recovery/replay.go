@@ -98,7 +98,9 @@ func (r *Replay) Plan(ctx context.Context) (*Plan, error) {
 // nothing and takes the memory of a page of the source.
 func (r *Replay) Scan(ctx context.Context) (*Replayed, error) {
 	began := time.Now()
-	source, err := broker.NewReader(r.Broker, r.Manifest.SourceTopic, r.Manifest.Config.SourceIncarnation)
+	o := r.Broker
+	o.FetchBytes, o.FetchPartitionBytes = replayFetch, replayFetch
+	source, err := broker.NewReader(o, r.Manifest.SourceTopic, r.Manifest.Config.SourceIncarnation)
 	if err != nil {
 		return nil, fmt.Errorf("open source: %w", err)
 	}
