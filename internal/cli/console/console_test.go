@@ -109,6 +109,11 @@ func TestStatementsFromStdinAndFlag(t *testing.T) {
 	if want := "name,kind,about\nitems,view,names\nstock,table,\n"; err != nil || out != want {
 		t.Errorf("%q %v", out, err)
 	}
+	// As at a prompt, a command with a backslash ends with its line, and \q ends everything.
+	out, _, err = sql(t, url, strings.NewReader("SELECT 1 AS a;\n\\d items\nSELECT 2\n AS b;\\d items;\r\n-- the end\n\\q\nnothing more"), "-o", "csv")
+	if want := "a\n1\n\ncolumn,type,nullable\nitem,text,t\n\nb\n2\n\ncolumn,type,nullable\nitem,text,t\n"; err != nil || out != want {
+		t.Errorf("%q %v", out, err)
+	}
 	out, _, err = sql(t, url, strings.NewReader(`\d stock`), "-o", "csv")
 	if err != nil || !strings.HasPrefix(out, "column,type,nullable\nitem,text,t\nclose,bigint,t\n") {
 		t.Errorf("%q %v", out, err)

@@ -89,7 +89,7 @@ type asker struct {
 	wrote   bool // whether an answer was written before
 }
 
-// script runs every statement of a text; the first that fails ends it.
+// script runs every statement of a text; the first that fails ends it, and so does \q.
 func (a *asker) script(ctx context.Context, text string) error {
 	statements, rest := console.Split(text)
 	if rest != "" {
@@ -99,6 +99,9 @@ func (a *asker) script(ctx context.Context, text string) error {
 		return usage.Errorf("no statement; give one with -c or on stdin")
 	}
 	for _, s := range statements {
+		if s == `\q` {
+			return nil
+		}
 		if err := a.ask(ctx, s); err != nil {
 			return err
 		}
@@ -109,7 +112,7 @@ func (a *asker) script(ctx context.Context, text string) error {
 // ask runs one statement, or a command that begins with a backslash.
 func (a *asker) ask(ctx context.Context, statement string) error {
 	if statement = described(statement); statement == "" {
-		return usage.Errorf(`unknown command; there are \d and \d NAME`)
+		return usage.Errorf(`unknown command; there are \d, \d NAME and \q`)
 	}
 	if a.wrote && a.form != target.FormJSON {
 		fmt.Fprintln(a.out)

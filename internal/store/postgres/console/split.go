@@ -3,7 +3,8 @@ package console
 import "strings"
 
 // Split takes a text apart into its complete statements, without the semicolons that end them, and what follows the last
-// of them. A semicolon within quotes, dollar quotes, comments or parentheses ends nothing. Empty statements are left out.
+// of them. A semicolon within quotes, dollar quotes, comments or parentheses ends nothing. Empty statements are left out. Where a
+// statement could begin, a backslash begins a command, which ends with its line, with or without a semicolon.
 func Split(text string) (statements []string, rest string) {
 	s := scanner{text: text}
 	begin, depth := 0, 0
@@ -13,6 +14,11 @@ func Split(text string) (statements []string, rest string) {
 		case c == '\'' || c == '"':
 			s.quoted(c)
 		case c == '$' && s.dollar():
+		case c == '\\' && !firstCode(text[begin:s.at]):
+			line, _, _ := strings.Cut(text[s.at:], "\n")
+			statements = append(statements, strings.TrimRight(line, "; \t\r"))
+			s.at += len(line)
+			begin, depth = s.at, 0
 		case c == '(':
 			depth++
 			s.at++
