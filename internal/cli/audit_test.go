@@ -110,6 +110,14 @@ func TestSC26AuditStatusesAndCodes(t *testing.T) {
 	x.want(6, "audit UNAVAILABLE  CONFIGURATION", "amends audit -manifest @other.json -once")
 }
 
+// S12: a single cycle gives up on a broker that is away as every command does, and says why; the hour that a full cycle may read
+// is no time to wait.
+func TestS12AuditOnceGivesUpOnABrokerThatIsAway(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	x.role(1, "connection refused", "amends audit -manifest @pipeline.json -once -brokers 127.0.0.1:1")
+}
+
 func (s *shell) read(name string) string {
 	s.t.Helper()
 	b, err := os.ReadFile(s.path(name))

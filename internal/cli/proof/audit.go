@@ -93,6 +93,9 @@ func (f *auditFlags) run(ctx context.Context, e *target.Env) error {
 		}
 		return nil // a signal: a clean stop
 	}
+	if err := e.Patiently(opening, "the broker", func() error { return answers(opening, s, t) }); err != nil {
+		return err // a cycle has a budget of its own, up to an hour, for what it reads
+	}
 	c, err := audit.New(o).Once(ctx)
 	if err == nil {
 		err = write(e.Stdout, c, asJSON)
@@ -101,6 +104,14 @@ func (f *auditFlags) run(ctx context.Context, e *target.Env) error {
 		err = verdict(c)
 	}
 	return err
+}
+
+// answers fails while nobody can be asked about the source. Whatever else is wrong with the topics is the cycle's to judge.
+func answers(ctx context.Context, s *target.Session, t *target.Target) error {
+	if _, err := s.Admin.Topic(ctx, t.Manifest.SourceTopic); errors.Is(err, broker.ErrUnavailable) || ctx.Err() != nil {
+		return fmt.Errorf("ask for the source: %w", err)
+	}
+	return nil
 }
 
 // verdict ends a command with the code of a cycle's status, nil for PASS.
