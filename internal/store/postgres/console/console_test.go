@@ -268,8 +268,8 @@ func TestSplit(t *testing.T) {
 		"SELECT (1;2); x":                        {[]string{"SELECT (1;2)"}, "x"},
 		"SELECT $1; é;":                          {[]string{"SELECT $1", "é"}, ""},
 		"/* open ; ":                             {nil, ""},
-		"x;\\d\n\\d a ;\r\n/* c */ \\q\ny":        {[]string{"x", `\d`, `\d a`, `\q`}, "y"},
-		"SELECT 1\n\\d\n;":                      {[]string{"SELECT 1\n\\d"}, ""},
+		"x;\\d\n\\d a ;\r\n/* c */ \\q\ny":       {[]string{"x", `\d`, `\d a`, `\q`}, "y"},
+		"SELECT 1\n\\d\n;":                       {[]string{"SELECT 1\n\\d"}, ""},
 	} {
 		statements, rest := console.Split(text)
 		if diff := cmp.Diff(want.statements, statements); diff != "" || rest != want.rest {
