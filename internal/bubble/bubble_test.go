@@ -95,20 +95,21 @@ func ofTheClient(blame string) bool {
 
 // What the environment may say.
 const (
-	childSeeds = "AMENDS_BUBBLE_CHILD" // "FIRST COUNT": the schedules that a child process runs
-	oneSeed    = "AMENDS_BUBBLE_SEED"  // a schedule to run again with its trace
-	savedIn    = "AMENDS_BUBBLE_SAVE"  // a folder for what failed, made small
+	childJob = "AMENDS_BUBBLE_CHILD" // a job: the schedules that a child process runs
+	oneSeed  = "AMENDS_BUBBLE_SEED"  // a schedule to run again with its trace
+	savedIn  = "AMENDS_BUBBLE_SAVE"  // a folder for what failed, made small
 )
 
-// TestOneSchedule runs the schedule AMENDS_BUBBLE_SEED, 0 unless given, and prints its trace if it fails or with -v. With
-// AMENDS_BUBBLE_SAVE what fails is shortened and kept in that folder.
+// TestOneSchedule runs the schedule AMENDS_BUBBLE_SEED and prints its trace if it fails or with -v. With AMENDS_BUBBLE_SAVE
+// what fails is shortened and kept in that folder. It is no test by itself.
 func TestOneSchedule(t *testing.T) {
-	seed := uint64(0)
-	if v := os.Getenv(oneSeed); v != "" {
-		var err error
-		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
-			t.Fatalf("%s=%s is no seed", oneSeed, v)
-		}
+	text := os.Getenv(oneSeed)
+	if text == "" {
+		return // nobody asked
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%s is no seed", oneSeed, text)
 	}
 	var log strings.Builder
 	var r result
@@ -170,12 +171,10 @@ func TestRegressions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range again {
-				var r result
-				watched(name, func() { r = play(t, choice.Replay(s.Answers), nil, nil) }, nil)
-				if r.Violation != "" {
-					t.Fatalf("%s\n%s", s.Note, r.Violation)
-				}
+			all := newTotals()
+			child(t, all, job{Count: again, Answers: s.Answers})
+			for _, f := range all.failures {
+				t.Errorf("%s\n%s", s.Note, f)
 			}
 		})
 	}
@@ -190,33 +189,49 @@ func TestZerosAreNoTrouble(t *testing.T) {
 	}
 }
 
+// job is what a child process does: schedules First to First+Count-1, or one plan Count times, up to the first that fails
+// where a guard is taken out.
+type job struct {
+	First, Count uint64
+	Without      string // one of canaries
+	Answers      []byte
+}
+
 // sweep is after how many schedules a child collects what they left.
 const sweep = 10
 
-// TestChild runs the schedules that a parent asks for, one JSON line each on descriptor 3. It is no test by itself.
+// TestChild runs the job that a parent gives, one JSON line a schedule on descriptor 3. It is no test by itself.
 func TestChild(t *testing.T) {
-	var first, count uint64
-	if _, err := fmt.Sscan(os.Getenv(childSeeds), &first, &count); err != nil {
+	text := os.Getenv(childJob)
+	if text == "" {
 		return // nobody asked
 	}
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		t.Fatal(err)
+	}
 	out := json.NewEncoder(os.NewFile(3, "results"))
-	pick := choice.Random(0)
-	for seed := first; seed < first+count; seed++ {
-		if (seed-first)%sweep == 0 {
+	for seed := j.First; seed < j.First+j.Count; seed++ {
+		if (seed-j.First)%sweep == 0 {
 			runtime.GC() // what a bubble leaves is free after two collections, which come ever later by themselves
 		}
-		watched(fmt.Sprintf("schedule %d", seed), func() {
-			pick.Reset(seed)
-			r := play(t, pick, nil, nil)
-			r.Seed = seed
-			if err := out.Encode(&r); err != nil {
-				t.Fatal(err)
-			}
-		}, func(blame string) {
+		pick := choice.Random(seed)
+		if j.Answers != nil {
+			pick = choice.Replay(j.Answers)
+		}
+		var r result
+		watched(fmt.Sprintf("schedule %d", seed), func() { r = play(t, pick, canaries[j.Without], nil) }, func(blame string) {
 			if ofTheClient(blame) {
 				_ = out.Encode(&result{Seed: seed, Stood: blame})
 			}
 		})
+		r.Seed = seed
+		if err := out.Encode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if j.Without != "" && r.Violation != "" {
+			return
+		}
 	}
 }
 
@@ -226,17 +241,21 @@ type totals struct {
 	schedules int
 	events    int
 	virtual   time.Duration
-	stood     int
+	stood     map[uint64]bool // schedules
 	faults    map[string]int
 	hashes    map[uint64]struct{}
 	failures  []string
+}
+
+func newTotals() *totals {
+	return &totals{faults: map[string]int{}, hashes: map[uint64]struct{}{}, stood: map[uint64]bool{}}
 }
 
 func (s *totals) add(r *result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Stood != "" {
-		s.stood++
+		s.stood[r.Seed] = true
 		return
 	}
 	s.schedules++
@@ -251,6 +270,19 @@ func (s *totals) add(r *result) {
 	}
 }
 
+func (s *totals) failed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.failures)
+}
+
+// standing reports whether a schedule stood still.
+func (s *totals) standing(seed uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stood[seed]
+}
+
 func (s *totals) fail(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,58 +293,61 @@ func (s *totals) fail(text string) {
 // goroutines take turns in an order that nothing else disturbs.
 func spread(t *testing.T, first, count uint64) *totals {
 	t.Helper()
-	s := &totals{faults: map[string]int{}, hashes: map[uint64]struct{}{}}
+	s := newTotals()
 	children := min(uint64(runtime.NumCPU()), count)
 	var wg sync.WaitGroup
 	for i := range children {
 		from, to := first+count*i/children, first+count*(i+1)/children
-		wg.Go(func() { child(t, s, from, to-from) })
+		wg.Go(func() { child(t, s, job{First: from, Count: to - from}) })
 	}
 	wg.Wait()
 	return s
 }
 
-// child runs schedules in a process, and in another one from behind a schedule that stood still.
-func child(t *testing.T, s *totals, first, count uint64) {
-	for from := first; from < first+count; {
-		next, err := one(t, s, from, first+count-from)
+// child does a job in a process, and in another one from behind a schedule that stood still.
+func child(t *testing.T, s *totals, j job) {
+	for end := j.First + j.Count; j.First < end && (j.Without == "" || s.failed() == 0); j.Count = end - j.First {
+		next, err := one(t, s, j)
 		if err != nil {
 			s.fail(fmt.Sprintf("%s=%d: %v", oneSeed, next, err))
 			return
 		}
-		from = next
+		j.First = next
 	}
 }
 
-// one runs schedules in one process and returns the first that it has no result of.
-func one(t *testing.T, s *totals, first, count uint64) (next uint64, err error) {
+// one does a job in one process and returns the first schedule that it has no result of.
+func one(t *testing.T, s *totals, j job) (next uint64, err error) {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return j.First, err
+	}
 	in, out, err := os.Pipe()
 	if err != nil {
-		return first, err
+		return j.First, err
 	}
 	defer in.Close()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.timeout=2h")
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=400", fmt.Sprintf("%s=%d %d", childSeeds, first, count))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=400", childJob+"="+string(text))
 	cmd.ExtraFiles = []*os.File{out}
 	said := strings.Builder{}
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err = cmd.Start()
 	out.Close()
 	if err != nil {
-		return first, err
+		return j.First, err
 	}
-	next = first
-	stood := false
+	next = j.First
+	var r result
 	for results := json.NewDecoder(in); ; next++ {
-		var r result
+		r = result{}
 		if results.Decode(&r) != nil {
 			break
 		}
-		stood = r.Stood != ""
 		s.add(&r)
 	}
 	err = cmd.Wait()
-	if stood || err == nil && next == first+count {
+	if err == nil && (next == j.First+j.Count || j.Without != "") || s.standing(next-1) {
 		return next, nil
 	}
 	return next, fmt.Errorf("the process ended (%w) and said:\n%.20000s", err, said.String())
@@ -345,7 +380,7 @@ func TestSC18SC22SC24T2RealClientUnderVirtualTime(t *testing.T) {
 		}
 		t.Error(f)
 	}
-	t.Logf("figure: %d schedules, %d distinct, %d events, %v of virtual time in %v; %d stood still in the client's locks", s.schedules, len(s.hashes), s.events, s.virtual.Round(time.Second), time.Since(began).Round(time.Second/10), s.stood)
+	t.Logf("figure: %d schedules, %d distinct, %d events, %v of virtual time in %v; %d stood still in the client's locks", s.schedules, len(s.hashes), s.events, s.virtual.Round(time.Second), time.Since(began).Round(time.Second/10), len(s.stood))
 	for _, k := range slices.Sorted(maps.Keys(s.faults)) {
 		t.Logf("figure: %s %d", k, s.faults[k])
 	}
@@ -355,8 +390,8 @@ func TestSC18SC22SC24T2RealClientUnderVirtualTime(t *testing.T) {
 // floors fails a run that did less than was asked for.
 func (s *totals) floors(t *testing.T, n int) {
 	t.Helper()
-	if s.schedules+s.stood != n || s.stood > max(2, n*mostStood/100) || len(s.hashes) < n*98/100 || s.events < leastEvents*n {
-		t.Errorf("%d of %d schedules, %d stood still, %d distinct, %d events: fewer than asked for", s.schedules, n, s.stood, len(s.hashes), s.events)
+	if s.schedules+len(s.stood) != n || len(s.stood) > max(2, n*mostStood/100) || len(s.hashes) < n*98/100 || s.events < leastEvents*n {
+		t.Errorf("%d of %d schedules, %d stood still, %d distinct, %d events: fewer than asked for", s.schedules, n, len(s.stood), len(s.hashes), s.events)
 	}
 	if n < floorsFrom {
 		return
