@@ -2,7 +2,10 @@ package verify_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"amends/internal/broker"
 	"amends/internal/pipelinetest"
@@ -62,5 +65,29 @@ func TestS10TopicsAreLookedAtAgain(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// away answers once that nobody can be asked, and then not at all.
+type away struct {
+	verify.Topics
+	asked int
+}
+
+func (a *away) Topic(ctx context.Context, name string) (broker.Topic, error) {
+	if a.asked++; a.asked == 1 {
+		return broker.Topic{}, fmt.Errorf("read topic %s: %w", name, broker.ErrUnavailable)
+	}
+	<-ctx.Done()
+	return broker.Topic{}, fmt.Errorf("read topic %s: %w", name, ctx.Err())
+}
+
+// A budget that ends while the broker is asked again is told as what the budget was spent on.
+func TestABrokerThatIsAwayIsNamedAndNotTheDeadline(t *testing.T) {
+	t.Parallel()
+	j := job(worked(t))
+	j.Topics, j.Timeout = &away{Topics: j.Topics}, 300*time.Millisecond
+	if _, err := j.Run(t.Context()); !errors.Is(err, broker.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended with %v", err)
 	}
 }

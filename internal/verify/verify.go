@@ -231,13 +231,17 @@ func (r *run) identity(ctx context.Context) (broker.Topic, error) {
 }
 
 func (r *run) check(ctx context.Context, name, incarnation string, partitions int32) (broker.Topic, error) {
+	var away error // why nobody could be asked
 	for wait := lookEvery; ; wait = min(2*wait, time.Second) {
 		t, err := r.Topics.Topic(ctx, name)
+		if away != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = away // the budget ended while it was asked again
+		}
 		switch {
 		case errors.Is(err, broker.ErrNoTopic):
 			return t, &topicError{topic: name, err: fmt.Errorf("check topic: %w", err)}
 		case errors.Is(err, broker.ErrUnavailable):
-			if pause.For(ctx, wait) != nil {
+			if away = err; pause.For(ctx, wait) != nil {
 				return t, fmt.Errorf("check topic: %w", err)
 			}
 			continue
