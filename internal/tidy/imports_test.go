@@ -131,6 +131,7 @@ var table = map[string]rule{
 	"doctest":                 {},
 	"operator":                {},
 	"drill":                   {},
+	"programtest":             {internal: "cli scratch"},
 	"pgtest":                  {internal: "absent scratch embedded embedded/process", external: pgx},
 	"kafkatest":               {internal: "absent scratch embedded embedded/process embedded/apache", external: franz},
 	"store/storetest/surface": {internal: "ledger manifest store"},
@@ -139,7 +140,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "faultwire failover bubble absent pace scratch tidy doctest operator pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
+const testOnly = "faultwire failover bubble absent pace scratch tidy doctest operator programtest pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // shop has two keys with opening balances at scale 3, and admits every other key.
@@ -172,23 +172,23 @@ func TestC40StrangeIdentifiers(t *testing.T) {
 	value := strings.NewReplacer(`"S"`, `"a\u0000\u202e<b>"`, `"L"`, `"Zo`+"e\u0301"+`"`).Replace(line)
 	s.load(value)
 	shown := `"a\x00\u202e<b>" "Zoe\u0301"`
-	a := s.call(t.Context(), "balance", "-quoted", `"a\x00\u202e<b>"`, `"Zoe\u0301"`)
-	if a.code != 0 || a.first() != shown+": 0.003 (as of 2026-01-02)" {
-		t.Errorf("%d %q %s", a.code, a.stdout, a.stderr)
+	a := s.call("balance", "-quoted", `"a\x00\u202e<b>"`, `"Zoe\u0301"`)
+	if a.Code != 0 || a.First() != shown+": 0.003 (as of 2026-01-02)" {
+		t.Errorf("%d %q %s", a.Code, a.Stdout, a.Stderr)
 	}
-	a = s.call(t.Context(), "balance", "-quoted", "-o", "json", `"a\x00\u202e<b>"`, `"Zoe\u0301"`)
+	a = s.call("balance", "-quoted", "-o", "json", `"a\x00\u202e<b>"`, `"Zoe\u0301"`)
 	var got struct{ Item, Location string }
-	if err := json.Unmarshal([]byte(a.stdout), &got); err != nil || got.Item != strange[0] || got.Location != strange[1] {
-		t.Errorf("%q %v", a.stdout, err)
+	if err := json.Unmarshal([]byte(a.Stdout), &got); err != nil || got.Item != strange[0] || got.Location != strange[1] {
+		t.Errorf("%q %v", a.Stdout, err)
 	}
-	if a = s.call(t.Context(), "balance", "-quoted", `"a\x00\u202e<b>"`, `"Zo\u00e9"`); a.code != 1 || !strings.Contains(a.stderr, "has no valid record") {
-		t.Errorf("the composed spelling is another key: %d %s", a.code, a.stderr)
+	if a = s.call("balance", "-quoted", `"a\x00\u202e<b>"`, `"Zo\u00e9"`); a.Code != 1 || !strings.Contains(a.Stderr, "has no valid record") {
+		t.Errorf("the composed spelling is another key: %d %s", a.Code, a.Stderr)
 	}
 	if strings.ContainsRune(s.run("tail -e"), '\u202e') {
 		t.Error("a direction mark reached the terminal")
 	}
-	if a = s.call(t.Context(), "balance", strings.Repeat("x", ledger.MaxIdentifierBytes+1), "here"); a.code != 2 {
-		t.Errorf("an item of 513 bytes: code %d", a.code)
+	if a = s.call("balance", strings.Repeat("x", ledger.MaxIdentifierBytes+1), "here"); a.Code != 2 {
+		t.Errorf("an item of 513 bytes: code %d", a.Code)
 	}
 }
 
@@ -198,14 +198,14 @@ func TestReadOnlyCommandsCreateNothing(t *testing.T) {
 	s := newSpace(t, "")
 	lines := []string{"explain widget berlin", "balance widget berlin", "history widget berlin", "diff -at 0/0 -at 0/1", "tail -e"}
 	for _, line := range lines[:3] {
-		if a := s.want(1, line); !strings.Contains(a.stderr, "has no valid record") {
-			t.Errorf("%s: %s", line, a.stderr)
+		if a := s.want(1, line); !strings.Contains(a.Stderr, "has no valid record") {
+			t.Errorf("%s: %s", line, a.Stderr)
 		}
 	}
 	s.expect("diff -at 0/0 -at 0/1", "0 outputs of 0 keys told differently", "partition 0: source below 0, then below 0")
-	s.env["AMENDS_MANIFEST"] = s.dir + "/source.json"
+	s.Env["AMENDS_MANIFEST"] = s.Dir + "/source.json"
 	s.expect("tail -e", "")
-	s.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	s.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	for _, line := range lines {
 		s.want(13, line)
 	}
@@ -216,37 +216,28 @@ func TestTailGoesOnAfterTheDatabaseWasAway(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
 	s := newSpace(t, "")
-	s.env["AMENDS_DATABASE_URL"] = server.New()
-	s.write("away-source.json", s.run("source create -namespace away -topic away-source"))
-	s.env["AMENDS_MANIFEST"] = s.write("away.json", s.run("output create -manifest "+s.dir+"/away-source.json -topic away-output"))
+	s.Env["AMENDS_DATABASE_URL"] = server.New()
+	s.Write("away-source.json", s.run("source create -namespace away -topic away-source"))
+	s.Env["AMENDS_MANIFEST"] = s.Write("away.json", s.run("output create -manifest @away-source.json -topic away-output"))
 	s.start("source,relay,view")
 	s.load(fixture(t, "before.jsonl")...)
-	cmd, stdout, stderr := s.command("tail", "-J", "-interval", "50ms", "-since", "0/0")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	lines := func(n int, of *safeBuffer, what string) {
+	tail := s.Start("amends tail -J -interval 50ms -since 0/0")
+	lines := func(n int, of *programtest.Text, what string) {
 		t.Helper()
 		for until := time.Now().Add(60 * time.Second); strings.Count(of.String(), what) < n; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
-				t.Fatalf("%d of %q expected in %q; %s", n, what, stdout, stderr)
+				t.Fatalf("%d of %q expected in %q; %s", n, what, tail.Stdout, tail.Stderr)
 			}
 		}
 	}
-	lines(5, stdout, "\n")
+	lines(5, tail.Stdout, "\n")
 	server.Stop()
-	lines(1, stderr, "waiting for PostgreSQL")
+	lines(1, tail.Stderr, "waiting for PostgreSQL")
 	server.Start()
 	s.load(fixture(t, "correction.jsonl")...)
-	lines(10, stdout, "\n")
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v: %s", err, stderr)
-	}
-	for i, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
+	lines(10, tail.Stdout, "\n")
+	tail.Stop(programtest.Deadline)
+	for i, line := range strings.Split(strings.TrimSpace(tail.Stdout.String()), "\n") {
 		if !strings.Contains(line, fmt.Sprintf(`"sequence":%d,`, i)) {
 			t.Errorf("line %d: %s", i, line)
 		}

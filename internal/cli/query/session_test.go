@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"amends/internal/programtest"
 )
 
 var (
@@ -37,10 +38,7 @@ func TestSC40WhyAndWhatBefore(t *testing.T) {
 	for _, f := range []string{"before.jsonl", "correction.jsonl", "cancel-last-day.jsonl"} {
 		s.load(fixture(t, f)...)
 	}
-	cmd, stdout, stderr := s.command("explain", "widget", "berlin", "2026-01-02")
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %s", err, stderr)
-	}
+	explained := s.Must(0, "", "amends explain widget berlin 2026-01-02").Stdout
 	if d := cmp.Diff([]string{
 		"widget berlin as of 2026-01-02: 50 (alert 70 -> 50 below 60)",
 		"",
@@ -55,7 +53,7 @@ func TestSC40WhyAndWhatBefore(t *testing.T) {
 		"+0 0 - - opening balance",
 		"+70 70 2026-01-01 0/3 T-1 revision 2, receipt",
 		"-20 50 2026-01-02 0/1 T-2 revision 1, issue",
-	}, plain(stdout.String())); d != "" {
+	}, plain(explained)); d != "" {
 		t.Error(d)
 	}
 	for _, known := range []string{"3", "0/3", s.committed(2)} {
@@ -137,8 +135,8 @@ func (s *space) refusals() {
 		"tail -interval 1ms":                                    "50ms to 1m",
 		"balance \"widget berlin -quoted":                       "not a quoted string",
 	} {
-		if a := s.want(2, line); !strings.Contains(a.stderr, want) || a.stdout != "" {
-			s.t.Errorf("amends %s: %q is not in %s", line, want, a.stderr)
+		if a := s.want(2, line); !strings.Contains(a.Stderr, want) || a.Stdout != "" {
+			s.t.Errorf("amends %s: %q is not in %s", line, want, a.Stderr)
 		}
 	}
 	for line, want := range map[string]string{
@@ -146,8 +144,8 @@ func (s *space) refusals() {
 		"explain berlin widget": `recorded are: "widget" "berlin"`,
 		"history nut berlin":    `key "nut" "berlin" is not configured`,
 	} {
-		if a := s.want(1, line); !strings.Contains(a.stderr, want) || a.stdout != "" {
-			s.t.Errorf("amends %s: %q is not in %s", line, want, a.stderr)
+		if a := s.want(1, line); !strings.Contains(a.Stderr, want) || a.Stdout != "" {
+			s.t.Errorf("amends %s: %q is not in %s", line, want, a.Stderr)
 		}
 	}
 }
@@ -164,29 +162,21 @@ func (s *space) tails() {
 	if got := plain(s.run("tail -e -J -only first -since 0/1")); len(got) != 4 || !strings.HasPrefix(got[0], `{"schema":1,"telling":"told","output":"balance"`) {
 		s.t.Errorf("%q", got)
 	}
-	cmd, stdout, stderr := s.command("tail", "-J", "-interval", "50ms", "-since", "0/4")
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	tail := s.Start("amends tail -J -interval 50ms -since 0/4")
 	seen := func(n int) {
 		s.t.Helper()
-		for until := time.Now().Add(30 * time.Second); strings.Count(stdout.String(), "\n") < n; time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(30 * time.Second); strings.Count(tail.Stdout.String(), "\n") < n; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
-				s.t.Fatalf("%d lines expected in %q; %s", n, stdout, stderr)
+				s.t.Fatalf("%d lines expected in %q; %s", n, tail.Stdout, tail.Stderr)
 			}
 		}
 	}
 	seen(1)
 	s.load(movement(widget, "T-3", 3, "2026-01-03", "issue", 10))
 	seen(2)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		s.t.Errorf("tail after SIGTERM: %v: %s", err, stderr)
-	}
+	tail.Stop(programtest.Deadline)
 	var got []string
-	for _, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(tail.Stdout.String()), "\n") {
 		var v struct {
 			Telling, Output, Day string
 			Version, Sequence    int64

@@ -21,6 +21,7 @@ import (
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 	"amends/internal/showcase/account"
 	"amends/internal/wire"
 )
@@ -36,7 +37,9 @@ func named(t *testing.T, brokers []string) (*site, *pgx.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return newSite(t, "AMENDS_DATABASE_URL="+url, "AMENDS_BROKERS="+strings.Join(brokers, ",")), conn
+	s := newSite(t)
+	s.Env["AMENDS_DATABASE_URL"], s.Env["AMENDS_BROKERS"] = url, strings.Join(brokers, ",")
+	return s, conn
 }
 
 // one reads one value.
@@ -57,11 +60,11 @@ func TestSC20ShowcasePasses(t *testing.T) {
 			addresses := brokers(t)
 			s, db := named(t, addresses)
 			namespace := fmt.Sprintf("drill-%d", time.Now().UnixNano())
-			out, _ := s.run(0, "amends showcase -o json -records 500 -report page.html -work w -namespace "+namespace)
+			out := s.Must(0, "", "amends showcase -o json -records 500 -report page.html -work w -namespace "+namespace).Stdout
 			a := s.account(out)
 			compareWithServices(t, a, db, addresses)
 			ended(t, a)
-			page, err := os.ReadFile(s.path("page.html"))
+			page, err := os.ReadFile(s.Path("page.html"))
 			if err != nil || !strings.Contains(string(page), "idle in transaction") {
 				t.Errorf("page: %v", err)
 			}
@@ -183,21 +186,21 @@ func refuses(t *testing.T, s *site, db *pgx.Conn, namespace string) {
 		return one[int64](t, db, "SELECT count(*) + sum(frontier)::bigint FROM amends.partitions")
 	}
 	before := count()
-	_, said := s.run(2, "amends showcase -report other.html -work other -namespace "+namespace)
+	said := s.Must(2, "", "amends showcase -report other.html -work other -namespace "+namespace).Stderr
 	if !strings.Contains(said, `namespace "`+namespace+`" exists`) || !strings.Contains(said, "choose another -namespace") {
 		t.Error(said)
 	}
-	_, said = s.run(2, "amends showcase -work w -namespace "+namespace+"-2")
+	said = s.Must(2, "", "amends showcase -work w -namespace "+namespace+"-2").Stderr
 	if !strings.Contains(said, "directory") {
 		t.Error(said)
 	}
-	s.run(0, "amends source create -namespace "+namespace+"-3 -topic "+namespace+"-3-output")
-	_, said = s.run(2, "amends showcase -work other -namespace "+namespace+"-3")
+	s.Must(0, "", "amends source create -namespace "+namespace+"-3 -topic "+namespace+"-3-output")
+	said = s.Must(2, "", "amends showcase -work other -namespace "+namespace+"-3").Stderr
 	if !strings.Contains(said, `topic "`+namespace+`-3-output" exists`) {
 		t.Error(said)
 	}
 	for _, name := range []string{"other", "other.html"} {
-		if _, err := os.Stat(s.path(name)); err == nil {
+		if _, err := os.Stat(s.Path(name)); err == nil {
 			t.Errorf("a refused run made %s", name)
 		}
 	}
@@ -210,11 +213,11 @@ func refuses(t *testing.T, s *site, db *pgx.Conn, namespace string) {
 func TestInterruptEndsEveryProcess(t *testing.T) {
 	t.Parallel()
 	s, _ := named(t, kafkatest.Embedded(t))
-	cmd, stdout, stderr := s.command("amends showcase -records 10 -o json -work w")
+	cmd, stdout, stderr := s.Command("amends showcase -records 10 -o json -work w")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the worker is killed", func() bool { return strings.Contains(stderr.String(), "The worker is killed") })
+	programtest.Await(t, "the worker is killed", func() bool { return strings.Contains(stderr.String(), "The worker is killed") })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -233,11 +236,11 @@ func TestInterruptEndsEveryProcess(t *testing.T) {
 func TestKilledShowcaseLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	s, db := named(t, kafkatest.Embedded(t))
-	cmd, _, stderr := s.command("amends showcase -records 10 -work w")
+	cmd, _, stderr := s.Command("amends showcase -records 10 -work w")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the history is loaded", func() bool { return strings.Contains(stderr.String(), "Records are loaded") })
+	programtest.Await(t, "the history is loaded", func() bool { return strings.Contains(stderr.String(), "Records are loaded") })
 	children := childrenOf(t, cmd.Process.Pid)
 	if len(children) < 3 {
 		t.Errorf("%d children", len(children))
@@ -246,7 +249,7 @@ func TestKilledShowcaseLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	await(t, "no child is left", func() bool {
+	programtest.Await(t, "no child is left", func() bool {
 		for _, pid := range children {
 			if alive(pid) {
 				return false
@@ -254,7 +257,7 @@ func TestKilledShowcaseLeavesNoProcess(t *testing.T) {
 		}
 		return true
 	})
-	await(t, "no connection is left", func() bool {
+	programtest.Await(t, "no connection is left", func() bool {
 		return one[int64](t, db, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()") == 0
 	})
 }
@@ -287,11 +290,11 @@ func childrenOf(t *testing.T, parent int) (out []int) {
 func TestI20TamperedRunFails(t *testing.T) {
 	t.Parallel()
 	s, db := named(t, kafkatest.Embedded(t))
-	cmd, stdout, stderr := s.command("amends showcase -records 0 -work w -o json")
+	cmd, stdout, stderr := s.Command("amends showcase -records 0 -work w -o json")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the history is loaded", func() bool { return strings.Contains(stderr.String(), "Records are loaded") })
+	programtest.Await(t, "the history is loaded", func() bool { return strings.Contains(stderr.String(), "Records are loaded") })
 	tag, err := db.Exec(t.Context(), `UPDATE amends.view_rows SET close = close + 1 WHERE kind = 1 AND partition = 0`)
 	if err != nil || tag.RowsAffected() == 0 {
 		t.Fatalf("%v %v", tag, err)
@@ -322,17 +325,17 @@ func TestRefusedFlags(t *testing.T) {
 		"amends demo crush":                     "unknown scenario",
 		"amends demo crash -file online.csv":    "-file belongs to",
 	} {
-		if _, said := s.run(2, line); !strings.Contains(said, cause) {
-			t.Errorf("%s: %s", line, said)
+		if a := s.Must(2, "", line); !strings.Contains(a.Stderr, cause) {
+			t.Errorf("%s: %s", line, a.Stderr)
 		}
 	}
-	s.env = append(s.env, "AMENDS_DATABASE_URL=postgres://nobody@127.0.0.1:9/none")
+	s.Env["AMENDS_DATABASE_URL"] = "postgres://nobody@127.0.0.1:9/none"
 	for line, cause := range map[string]string{
 		"amends showcase -namespace Big":                   "-namespace \"Big\"",
 		"amends showcase -report no-such-directory/a.html": "-report",
 	} {
-		if _, said := s.run(2, line); !strings.Contains(said, cause) {
-			t.Errorf("%s: %s", line, said)
+		if a := s.Must(2, "", line); !strings.Contains(a.Stderr, cause) {
+			t.Errorf("%s: %s", line, a.Stderr)
 		}
 	}
 }
@@ -351,14 +354,15 @@ func TestDemoCrash(t *testing.T) {
 	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL may run under another uid
 		t.Fatal(err)
 	}
-	s := newSite(t, "AMENDS_DIR="+filepath.Join(dir, "stack"))
-	out, _ := s.run(0, "amends demo crash")
+	s := newSite(t)
+	s.Env["AMENDS_DIR"] = filepath.Join(dir, "stack")
+	out := s.Must(0, "", "amends demo crash").Stdout
 	for _, part := range []string{"COMMIT of server process", "idle in transaction", "frontier 3, sequence 5", "source frontier 3 → 4", "2026-01-03 20 (v2)", "✓ crash PASS", "verify -deep -manifest"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("no %q in\n%s", part, out)
 		}
 	}
-	dev, endpoints, said := s.command("amends dev -o json")
+	dev, endpoints, said := s.Command("amends dev -o json")
 	if err := dev.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -366,8 +370,8 @@ func TestDemoCrash(t *testing.T) {
 		_ = dev.Process.Signal(syscall.SIGTERM)
 		_ = dev.Wait()
 	})
-	await(t, "the stack runs", func() bool { return json.Valid([]byte(endpoints.String())) })
-	out, _ = s.run(0, "amendsctl demo -o json crash")
+	programtest.Await(t, "the stack runs", func() bool { return json.Valid([]byte(endpoints.String())) })
+	out = s.Must(0, "", "amendsctl demo -o json crash").Stdout
 	a := s.account(out)
 	if a.Status != account.Pass || !a.Services.Embedded || len(a.Kills) != 1 || a.Handover != nil {
 		t.Errorf("%+v\n%s", a, said)
@@ -377,7 +381,7 @@ func TestDemoCrash(t *testing.T) {
 	if !strings.Contains(script, "view-show") || !strings.Contains(script, "explain widget") || !strings.HasPrefix(script, `eval "$(`) {
 		t.Error(script)
 	}
-	shell, _, complaints := s.command("amendsctl")
+	shell, _, complaints := s.Command("amendsctl")
 	shell.Path, shell.Args = "/bin/sh", []string{"sh", "-c", strings.ReplaceAll(script, "# names the running stack's services", "")}
 	if err := shell.Run(); err != nil {
 		t.Errorf("%s: %v\n%s", script, err, complaints)
