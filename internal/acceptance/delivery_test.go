@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/programtest"
 )
 
 const (
@@ -17,11 +19,11 @@ const (
 )
 
 // played is a namespace of two keys whose worked example has passed, its roles in a process each.
-func played(t *testing.T) (s *space, view *process) {
+func played(t *testing.T) (s *space, view *programtest.Process) {
 	t.Helper()
 	s = newSpace(t, twoKeys)
-	s.start("amends run -manifest pipeline.json -role source,relay")
-	view = s.start("amends -role view -manifest pipeline.json")
+	s.Start("amends run -manifest pipeline.json -role source,relay")
+	view = s.Start("amends -role view -manifest pipeline.json")
 	before, correction, last := example("widget", "berlin")
 	s.load(append(append(before, correction...), last...)...)
 	s.verify(0)
@@ -52,10 +54,10 @@ func TestSC17SC20RepetitionsAndOlderVersions(t *testing.T) {
 	if d := cmp.Diff(want, s.everyRow()); d != "" {
 		t.Errorf("SC17: repetitions changed rows:\n%s", d)
 	}
-	view.stop()
+	view.Stop(programtest.Deadline)
 	s.envelope(0, widgetKey, e[3]) // 01-03 at version 1; its row is the tombstone of version 3
 	s.envelope(0, widgetKey, e[8]) // and at version 2
-	s.start("amends -role view -manifest pipeline.json")
+	s.Start("amends -role view -manifest pipeline.json")
 	s.viewed(0, 15)
 	if d := cmp.Diff(want, s.everyRow()); d != "" {
 		t.Errorf("SC20: an older version changed rows:\n%s", d)
@@ -81,15 +83,15 @@ func TestSC21EqualVersionOtherContent(t *testing.T) {
 			rows := s.everyRow()
 			bad := strings.Replace(golden(t, s.name, "widget", "berlin", 0)[10], change[0], change[1], 1)
 			s.envelope(0, widgetKey, bad)
-			await(t, "the stop of partition 0", func() bool { return s.one("SELECT stopped FROM amends.view_progress WHERE partition = 0") == "true" })
+			programtest.Await(t, "the stop of partition 0", func() bool { return s.one("SELECT stopped FROM amends.view_progress WHERE partition = 0") == "true" })
 			kept := s.query("SELECT partition, output_offset, convert_from(key, 'UTF8'), convert_from(value, 'UTF8') FROM amends.protocol_errors")
 			if d := cmp.Diff([]string{"0|11|" + widgetKey + "|" + bad}, kept); d != "" {
 				t.Errorf("kept bytes:\n%s", d)
 			}
 			s.load(gadget("G-1", 1, "receipt", 9, 1), widget("T-4", 1, "receipt", 1, 4))
 			s.viewed(1, 2)
-			view.stop()
-			view = s.start("amends -role view -manifest pipeline.json")
+			view.Stop(programtest.Deadline)
+			view = s.Start("amends -role view -manifest pipeline.json")
 			s.load(gadget("G-2", 1, "receipt", 1, 2))
 			s.viewed(1, 3)
 			if d := cmp.Diff(rows, s.everyRow()[:len(rows)]); d != "" {
@@ -103,8 +105,8 @@ func TestSC21EqualVersionOtherContent(t *testing.T) {
 			}
 			s.showsError(bad)
 			s.envelope(1, gadgetKey, `{"not":"an envelope"}`)
-			view.ends(11, "stopped")
-			s.want(11, "stopped", "amends -role view -manifest pipeline.json")
+			view.Ends(11, "stopped")
+			s.Must(11, "stopped", "amends -role view -manifest pipeline.json")
 		})
 	}
 }
@@ -136,7 +138,7 @@ func (s *space) showsError(value string) {
 func TestC4C33C36VersionsWhileNobodyPublishes(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, twoKeys)
-	s.start("amends -role source -manifest pipeline.json")
+	s.Start("amends -role source -manifest pipeline.json")
 	s.load(widget("A", 1, "receipt", 100, 1), cancelled("widget", "berlin", "A", 2),
 		gadget("B", 1, "receipt", 80, 1), cancelled("gadget", "paris", "B", 2), gadget("B", 3, "receipt", 90, 1))
 	s.frontier(0, 2)
@@ -144,9 +146,9 @@ func TestC4C33C36VersionsWhileNobodyPublishes(t *testing.T) {
 	if got := s.published(0); len(got) != 0 {
 		t.Fatalf("published without a relay: %v", got)
 	}
-	s.start("amends run -manifest pipeline.json -role relay")
-	await(t, "everything published", func() bool { return s.one("SELECT sum(next_sequence) FROM amends.relay_progress") == "7" })
-	s.start("amends -role view -manifest pipeline.json")
+	s.Start("amends run -manifest pipeline.json -role relay")
+	programtest.Await(t, "everything published", func() bool { return s.one("SELECT sum(next_sequence) FROM amends.relay_progress") == "7" })
+	s.Start("amends -role view -manifest pipeline.json")
 	s.verify(0)
 	head := `{"schema":1,"namespace":"` + s.name + `","sequence":%d,"output":["balance",%s,"2026-01-01"],"version":%d,"present":%s,"cause":{"partition":%d,"offset":%d,"txn_id":"%s","revision":%d},"repair":{"index":0,"count":%d}}`
 	wantA := fmt.Sprintf(head, 2, `"widget","berlin"`, 2, `false,"payload":null`, 0, 1, "A", 2, 1)

@@ -16,6 +16,7 @@ import (
 
 	"amends/internal/faultwire"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // What a partition row says of measurements, times aside.
@@ -28,13 +29,13 @@ const measured = `SELECT commits, total_records, total_accepted, total_rejected,
 func TestSC42Measurements(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
-	direct := s.env["AMENDS_DATABASE_URL"]
+	direct := s.Env["AMENDS_DATABASE_URL"]
 	p := faultwire.New(t, direct)
-	s.env["AMENDS_DATABASE_URL"] = p.URL()
+	s.Env["AMENDS_DATABASE_URL"] = p.URL()
 	if got := s.one(measured); got != "0|0|0|0|0|0|0|0|NULL|NULL|NULL|NULL|NULL|NULL|NULL|0" {
 		t.Errorf("before the first commit: %s", got)
 	}
-	role := s.start("amends -role source -manifest pipeline.json")
+	role := s.Start("amends -role source -manifest pipeline.json")
 	s.load(widget("T-1", 1, "receipt", 100, 1))
 	s.frontier(0, 1)
 	expect := func(when, want string) {
@@ -51,7 +52,7 @@ func TestSC42Measurements(t *testing.T) {
 	reply := p.Arm(faultwire.CutAfter, 0, faultwire.CommitOf("advance"))
 	s.load(widget("T-1", 2, "receipt", 70, 1)) // rewinds two days of the calendar, refolds both closes
 	s.frontier(0, 3)
-	await(t, "both losses", func() bool { return request.Done() && reply.Done() })
+	programtest.Await(t, "both losses", func() bool { return request.Done() && reply.Done() })
 	s.loadRaw(raw{key: []byte(widgetKey), value: []byte("{")})
 	s.frontier(0, 4)
 	after := s.one(measured)
@@ -61,9 +62,9 @@ func TestSC42Measurements(t *testing.T) {
 	if got := s.query("SELECT source_offset FROM amends.journal"); len(got) != 4 {
 		t.Errorf("decisions: %v", got)
 	}
-	role.stop()
-	s.env["AMENDS_DATABASE_URL"] = direct
-	s.start("amends -role source -manifest pipeline.json") // a new owner, without the proxy
+	role.Stop(programtest.Deadline)
+	s.Env["AMENDS_DATABASE_URL"] = direct
+	s.Start("amends -role source -manifest pipeline.json") // a new owner, without the proxy
 	s.abort()
 	s.frontier(0, 6)
 	expect("a restart, a claim and a gap", after)
@@ -94,7 +95,7 @@ func (s *space) abort() {
 func (s *space) heldLock(before string) {
 	s.t.Helper()
 	ctx := context.Background()
-	other, err := pgx.Connect(ctx, s.env["AMENDS_DATABASE_URL"])
+	other, err := pgx.Connect(ctx, s.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func (s *space) heldLock(before string) {
 			s.t.Fatal(err)
 		}
 		s.load(value)
-		await(s.t, "a commit that waits", func() bool { return len(waiting()) == 1 })
+		programtest.Await(s.t, "a commit that waits", func() bool { return len(waiting()) == 1 })
 		while()
 		if err := tx.Rollback(ctx); err != nil {
 			s.t.Fatal(err)
@@ -146,19 +147,19 @@ func TestSC41Binding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newUnbound(t, "")
-			direct := s.env["AMENDS_DATABASE_URL"]
+			direct := s.Env["AMENDS_DATABASE_URL"]
 			p := faultwire.New(t, direct)
-			s.env["AMENDS_DATABASE_URL"] = p.URL()
+			s.Env["AMENDS_DATABASE_URL"] = p.URL()
 			lost := p.Arm(what, 0, faultwire.CommitOf("insert_binding"))
 			s.bind()
 			if !lost.Done() {
 				t.Fatal("nothing was lost")
 			}
-			bound := readFile(t, s.dir, "pipeline.json")
+			bound := readFile(t, s.Dir, "pipeline.json")
 			if again := s.run("amendsctl output-create -manifest source.json -topic " + s.output); again != bound {
 				t.Errorf("the exact repeat printed\n%s, at first\n%s", again, bound)
 			}
-			s.want(13, "binding", "amendsctl output-create -manifest source.json -topic "+s.output+"-2")
+			s.Must(13, "binding", "amendsctl output-create -manifest source.json -topic "+s.output+"-2")
 			s.refusesOtherBindings(bound)
 		})
 	}
@@ -168,8 +169,8 @@ func TestSC41Binding(t *testing.T) {
 		if _, err := s.admin.CreateTopic(t.Context(), 2, 1, nil, s.output); err != nil {
 			t.Fatal(err)
 		}
-		s.want(1, "never adopted", "amendsctl output-create -manifest source.json -topic "+s.output)
-		s.want(2, "must not be the source", "amendsctl output-create -manifest source.json -topic "+s.source)
+		s.Must(1, "never adopted", "amendsctl output-create -manifest source.json -topic "+s.output)
+		s.Must(2, "must not be the source", "amendsctl output-create -manifest source.json -topic "+s.source)
 	})
 	for name, sql := range map[string]string{
 		"receipt":             "INSERT INTO amends.receipts (first_sequence, next_sequence, output_offset, source_offset, namespace_id, partition) VALUES (0, 1, 0, 0, 1, 0)",
@@ -182,7 +183,7 @@ func TestSC41Binding(t *testing.T) {
 			s := newUnbound(t, "")
 			s.load(widget("T-1", 1, "receipt", 1, 1)) // initialises the namespace
 			s.exec(sql)
-			s.want(13, "without a binding", "amendsctl output-create -manifest source.json -topic "+s.output)
+			s.Must(13, "without a binding", "amendsctl output-create -manifest source.json -topic "+s.output)
 			if got := s.query("SELECT topic FROM amends.output_binding"); len(got) != 0 {
 				t.Errorf("bound to %v", got)
 			}
@@ -201,13 +202,13 @@ func (s *space) refusesOtherBindings(bound string) {
 		"topic":       {`"topic": "` + s.output + `"`, `"topic": "` + s.source + `"`, 11},
 		"incarnation": {m.Output.Incarnation, "kafka:00112233445566778899aabbccddeeff", 11},
 	} {
-		s.write("other.json", strings.Replace(bound, c.from, c.to, 1))
-		a := s.call("amends run -manifest other.json -role relay")
-		if a.code != c.code && a.code != 2 {
-			s.t.Errorf("%s: code %d: %s", name, a.code, a.lastLine())
+		s.Write("other.json", strings.Replace(bound, c.from, c.to, 1))
+		a := s.Run("amends run -manifest other.json -role relay")
+		if a.Code != c.code && a.Code != 2 {
+			s.t.Errorf("%s: code %d: %s", name, a.Code, a.Cause())
 		}
-		if a := s.call("amendsctl view-show -manifest other.json"); a.code != 13 && a.code != 2 {
-			s.t.Errorf("%s: view-show ended with %d: %s", name, a.code, a.lastLine())
+		if a := s.Run("amendsctl view-show -manifest other.json"); a.Code != 13 && a.Code != 2 {
+			s.t.Errorf("%s: view-show ended with %d: %s", name, a.Code, a.Cause())
 		}
 	}
 }
@@ -218,15 +219,15 @@ func TestSC29ChangedConfiguration(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
 	s.load(widget("T-1", 1, "receipt", 100, 1))
-	bound := readFile(t, s.dir, "pipeline.json")
+	bound := readFile(t, s.Dir, "pipeline.json")
 	refused := func(code int, cause, manifest string) {
 		t.Helper()
-		s.write("other.json", manifest)
+		s.Write("other.json", manifest)
 		for _, role := range []string{"source", "relay", "view"} {
-			s.want(code, cause, "amends -role "+role+" -manifest other.json")
+			s.Must(code, cause, "amends -role "+role+" -manifest other.json")
 		}
-		s.want(code, cause, "amendsctl source-load -manifest other.json -file "+fixture(t, "before.jsonl"))
-		s.want(6, "UNAVAILABLE", "amendsctl verify -manifest other.json")
+		s.Must(code, cause, "amendsctl source-load -manifest other.json -file "+programtest.Fixture(t, "before.jsonl"))
+		s.Must(6, "UNAVAILABLE", "amendsctl verify -manifest other.json")
 	}
 	for _, c := range []struct{ cause, from, to string }{
 		{"threshold", `"threshold": 60`, `"threshold": 61`},
@@ -288,7 +289,7 @@ func TestC20NoFalseContention(t *testing.T) {
 		t.Errorf("b (-by hand +topic):\n%s", d)
 	}
 	a.load(gadget("G-1", 1, "receipt", 5, 1))
-	await(t, "partition 1 of a", func() bool {
+	programtest.Await(t, "partition 1 of a", func() bool {
 		return b.one("SELECT frontier FROM amends.partitions JOIN amends.namespaces USING (namespace_id) WHERE namespace = 'a' AND partition = 1") == "1"
 	})
 	if err := tx.Rollback(ctx); err != nil {
@@ -307,7 +308,7 @@ func TestSC36PopulatedDatabasesAreUpgraded(t *testing.T) {
 	s.load(append(append(before, correction...), last...)...)
 	s.loadRaw(raw{key: []byte(widgetKey), value: []byte("\x00")}, raw{value: []byte(widget("X", 1, "receipt", 1, 1)), partition: 1})
 	s.verify(0)
-	roles.stop()
+	roles.Stop(programtest.Deadline)
 	steps := migrationFiles(t, "/migrations/")
 	if len(steps) < 5 {
 		t.Fatalf("%d migrations", len(steps))
@@ -315,10 +316,10 @@ func TestSC36PopulatedDatabasesAreUpgraded(t *testing.T) {
 	for n := 1; n < len(steps); n++ {
 		t.Run(fmt.Sprintf("SC36 from version %d", n), func(t *testing.T) {
 			old := &space{shell: newShell(t), name: s.name, source: s.source, output: s.output, brokers: s.brokers}
-			old.env["AMENDS_DATABASE_URL"], old.env["AMENDS_BROKERS"] = pgtest.New(t), s.env["AMENDS_BROKERS"]
+			old.Env["AMENDS_DATABASE_URL"], old.Env["AMENDS_BROKERS"] = pgtest.New(t), s.Env["AMENDS_BROKERS"]
 			old.connect()
 			for _, name := range []string{"source.json", "pipeline.json"} {
-				old.write(name, readFile(t, s.dir, name))
+				old.Write(name, readFile(t, s.Dir, name))
 			}
 			old.schemaOf(steps[:n])
 			old.populate(s.sql)
@@ -347,7 +348,7 @@ func TestSC36PopulatedDatabasesAreUpgraded(t *testing.T) {
 			if got := old.one("SELECT close FROM amends.view_rows WHERE kind = 1 AND day = '2026-01-02'"); got != fmt.Sprint(50+n*(n+1)/2) {
 				t.Errorf("close %s", got)
 			}
-			role.stop()
+			role.Stop(programtest.Deadline)
 		})
 	}
 }
@@ -462,9 +463,9 @@ func TestSC36OtherSchemasAreRefused(t *testing.T) {
 		s.exec(c.sql)
 		for _, line := range []string{"amends -role source -manifest pipeline.json", "amends -role relay -manifest pipeline.json", "amends -role view -manifest pipeline.json",
 			"amendsctl migrate-up", "amendsctl view-show -manifest pipeline.json", "amendsctl verify -manifest pipeline.json",
-			"amendsctl output-create -manifest source.json -topic x", "amendsctl source-load -manifest source.json -file " + fixture(t, "before.jsonl")} {
-			if a := s.call(line); a.code != 13 || !strings.Contains(a.lastLine(), c.cause) {
-				t.Errorf("%s: %s: code %d: %s", c.name, line, a.code, a.stderr)
+			"amendsctl output-create -manifest source.json -topic x", "amendsctl source-load -manifest source.json -file " + programtest.Fixture(t, "before.jsonl")} {
+			if a := s.Run(line); a.Code != 13 || !strings.Contains(a.Cause(), c.cause) {
+				t.Errorf("%s: %s: code %d: %s", c.name, line, a.Code, a.Stderr)
 			}
 		}
 		s.exec("DELETE FROM amends.schema_migrations")

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"amends/internal/pace"
+	"amends/internal/programtest"
 )
 
 // Rejection codes as the database numbers them (migrations/0001_processing.sql).
@@ -125,7 +126,7 @@ func TestSC15C31C35EveryRejectionInQuarantine(t *testing.T) {
 	if got := s.one("SELECT close, version FROM amends.view_rows WHERE kind = 1"); got != fmt.Sprintf("%d|%d", len(want), len(want)) {
 		t.Errorf("close and version after %d valid records: %s", len(want), got)
 	}
-	role.stop()
+	role.Stop(programtest.Deadline)
 }
 
 // quarantineRow is the row of a rejected record: all bytes, or where it was too large the first ones with the whole length
@@ -324,10 +325,10 @@ func TestSC34ManyInvalidRecords(t *testing.T) {
 		records = append(records, &kgo.Record{Key: []byte(widgetKey), Value: []byte(widget("last", 1, "receipt", 1, 1))})
 		s.send(s.source, widgetPartition, records...)
 		began := time.Now()
-		role := s.start("amends -role source -manifest pipeline.json")
+		role := s.Start("amends -role source -manifest pipeline.json")
 		s.frontier(widgetPartition, int64(n+2))
 		took := time.Since(began)
-		role.stop()
+		role.Stop(programtest.Deadline)
 		seconds, err := strconv.ParseFloat(s.one("SELECT extract(epoch FROM max(committed_at) - min(committed_at)) FROM amends.journal"), 64)
 		if err != nil {
 			t.Fatal(err)
@@ -350,8 +351,8 @@ func TestSC34ManyInvalidRecords(t *testing.T) {
 	if wrong != "0" {
 		t.Errorf("%s values are not as they were sent", wrong)
 	}
-	s.start("amends run -manifest pipeline.json -role relay,view")
-	s.start("amends -role source -manifest pipeline.json")
+	s.Start("amends run -manifest pipeline.json -role relay,view")
+	s.Start("amends -role source -manifest pipeline.json")
 	if v := s.verify(0); v.Rejected != int64(n) || v.SourceRecords != int64(n+2) || v.Outputs != 2 {
 		t.Errorf("%+v", v)
 	}
@@ -372,16 +373,16 @@ func TestBadSourceFileIsRefusedBeforeAnythingIsPublished(t *testing.T) {
 		"before the origin": {strings.Replace(good, "2026-01-01", "2025-12-31", 1), "line 2 column", "OUT_OF_HORIZON"},
 		"quantity 0":        {strings.Replace(good, `"quantity":100`, `"quantity":0`, 1), fmt.Sprintf("line 2 column %d", strings.Index(good, `100}`)+1), "INVALID_VALUE"},
 	} {
-		s.write("bad.jsonl", good+"\n"+c.line+"\n"+good+"\n")
-		a := s.want(2, "", "amendsctl source-load -manifest source.json -file bad.jsonl")
-		if !strings.Contains(a.stderr, c.place) || !strings.Contains(a.stderr, c.why) || a.stdout != "" {
-			t.Errorf("%s: %s%s", name, a.stdout, a.stderr)
+		s.Write("bad.jsonl", good+"\n"+c.line+"\n"+good+"\n")
+		a := s.Must(2, "", "amendsctl source-load -manifest source.json -file bad.jsonl")
+		if !strings.Contains(a.Stderr, c.place) || !strings.Contains(a.Stderr, c.why) || a.Stdout != "" {
+			t.Errorf("%s: %s%s", name, a.Stdout, a.Stderr)
 		}
 	}
-	s.write("bad.raw", `{"partition":0,"key":null}`+"\n")
-	a := s.want(2, "", "amendsctl source-load -manifest source.json -format raw -file bad.raw")
-	if !strings.Contains(a.stderr, "line 1") {
-		t.Errorf("raw: %s", a.stderr)
+	s.Write("bad.raw", `{"partition":0,"key":null}`+"\n")
+	a := s.Must(2, "", "amendsctl source-load -manifest source.json -format raw -file bad.raw")
+	if !strings.Contains(a.Stderr, "line 1") {
+		t.Errorf("raw: %s", a.Stderr)
 	}
 	for p := range int32(2) {
 		if got := s.consume(s.source, p); len(got) != 0 {

@@ -12,14 +12,15 @@ import (
 	"amends/internal/absent"
 	"amends/internal/embedded"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // refused checks a command that must end with a code, one line that names the cause, and nothing on stdout.
 func (s *shell) refused(code int, cause, line string) {
 	s.t.Helper()
-	a := s.call(line)
-	if a.code != code || !strings.Contains(a.lastLine(), cause) || strings.Count(strings.TrimSpace(a.stderr), "\n") > 0 || a.stdout != "" {
-		s.t.Errorf("%s: code %d, want %d with one line that says %q\n%s%s", line, a.code, code, cause, a.stdout, a.stderr)
+	a := s.Run(line)
+	if a.Code != code || !strings.Contains(a.Cause(), cause) || strings.Count(strings.TrimSpace(a.Stderr), "\n") > 0 || a.Stdout != "" {
+		s.t.Errorf("%s: code %d, want %d with one line that says %q\n%s%s", line, a.Code, code, cause, a.Stdout, a.Stderr)
 	}
 }
 
@@ -27,10 +28,10 @@ func (s *shell) refused(code int, cause, line string) {
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
-	bound := readFile(t, s.dir, "pipeline.json")
-	s.write("cut.json", bound[:len(bound)/2])
-	s.write("unknown.json", strings.Replace(bound, `"namespace"`, `"name_space"`, 1))
-	load := "amendsctl source-load -file " + fixture(t, "before.jsonl")
+	bound := readFile(t, s.Dir, "pipeline.json")
+	s.Write("cut.json", bound[:len(bound)/2])
+	s.Write("unknown.json", strings.Replace(bound, `"namespace"`, `"name_space"`, 1))
+	load := "amendsctl source-load -file " + programtest.Fixture(t, "before.jsonl")
 	for _, line := range []string{"amends -role source", "amends -role relay", "amends -role view", load, "amendsctl verify", "amendsctl view-show"} {
 		s.refused(2, "cut.json", line+" -manifest cut.json")
 		s.refused(2, "name_space", line+" -manifest unknown.json")
@@ -40,12 +41,12 @@ func TestRefusedStarts(t *testing.T) {
 	for _, line := range []string{"amends -role relay", "amends -role view", "amends run", "amendsctl verify"} {
 		s.refused(2, "not bound", line+" -manifest source.json")
 	}
-	address := s.env["AMENDS_DATABASE_URL"]
-	delete(s.env, "AMENDS_DATABASE_URL")
+	address := s.Env["AMENDS_DATABASE_URL"]
+	delete(s.Env, "AMENDS_DATABASE_URL")
 	for _, line := range []string{"amends -role source", "amends -role relay", "amends -role view", load, "amendsctl verify", "amendsctl view-show", "amendsctl output-create -topic x"} {
 		s.refused(2, "AMENDS_DATABASE_URL", line+" -manifest pipeline.json")
 	}
-	s.env["AMENDS_DATABASE_URL"] = pgtest.New(t) // a wrong database: no schema, then no such namespace
+	s.Env["AMENDS_DATABASE_URL"] = pgtest.New(t) // a wrong database: no schema, then no such namespace
 	for _, line := range []string{"amendsctl verify", "amendsctl view-show"} {
 		s.refused(13, "no amends schema", line+" -manifest pipeline.json")
 	}
@@ -56,7 +57,7 @@ func TestRefusedStarts(t *testing.T) {
 	for _, role := range []string{"relay", "view"} { // a role initialises the namespace, and finds it unbound
 		s.refused(13, "binding", "amends -role "+role+" -manifest pipeline.json")
 	}
-	s.env["AMENDS_DATABASE_URL"] = address[:strings.LastIndexByte(address, '/')] + "/amends_no_such_database"
+	s.Env["AMENDS_DATABASE_URL"] = address[:strings.LastIndexByte(address, '/')] + "/amends_no_such_database"
 	s.refused(1, "does not exist", "amends -role source -max-wait 1s -manifest pipeline.json")
 }
 
@@ -83,7 +84,7 @@ func TestTopicsThatChanged(t *testing.T) {
 			_, err := s.admin.DeleteTopic(t.Context(), topic)
 			if err == nil {
 				forever := "-1"
-				await(t, "the topic made again", func() bool {
+				programtest.Await(t, "the topic made again", func() bool {
 					_, err = s.admin.CreateTopic(t.Context(), 2, 1, map[string]*string{"retention.ms": &forever, "retention.bytes": &forever}, topic)
 					return err == nil
 				})
@@ -94,16 +95,16 @@ func TestTopicsThatChanged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t, "")
-			running := s.start("amends -role source -manifest pipeline.json")
+			running := s.Start("amends -role source -manifest pipeline.json")
 			s.load(widget("T-1", 1, "receipt", 1, 1))
 			s.frontier(0, 1)
 			if err := c.change(s, s.source); err != nil {
 				t.Fatal(err)
 			}
-			running.ends(11, c.cause)
+			running.Ends(11, c.cause)
 			s.refused(11, c.cause, "amends -role source -manifest pipeline.json")
-			s.refused(11, c.cause, "amendsctl source-load -manifest source.json -file "+fixture(t, "before.jsonl"))
-			s.want(6, "UNAVAILABLE", "amendsctl verify -manifest pipeline.json")
+			s.refused(11, c.cause, "amendsctl source-load -manifest source.json -file "+programtest.Fixture(t, "before.jsonl"))
+			s.Must(6, "UNAVAILABLE", "amendsctl verify -manifest pipeline.json")
 			other := newSpace(t, "")
 			if err := c.change(other, other.output); err != nil {
 				t.Fatal(err)
@@ -128,8 +129,8 @@ func TestPortInUse(t *testing.T) {
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	s := newShell(t)
-	s.want(1, fmt.Sprint(port), fmt.Sprintf("amends dev -dir %s/stack -broker-port %d", stackParent(t), port))
-	s.want(1, fmt.Sprint(port), fmt.Sprintf("amends dev -dir %s/stack -postgres-port %d", stackParent(t), port))
+	s.Must(1, fmt.Sprint(port), fmt.Sprintf("amends dev -dir %s/stack -broker-port %d", stackParent(t), port))
+	s.Must(1, fmt.Sprint(port), fmt.Sprintf("amends dev -dir %s/stack -postgres-port %d", stackParent(t), port))
 }
 
 // Epochs, sequences and versions at 2^63-1 end the role with 1 and change nothing (SC43).
@@ -145,7 +146,7 @@ func TestSC43Exhaustion(t *testing.T) {
 			s.load(widget("T-1", 1, "receipt", 1, 1))
 			s.exec(sql)
 			before := s.query("SELECT partition, frontier, next_sequence, commits FROM amends.partitions ORDER BY 1")
-			s.want(1, "exhausted", "amends -role source -manifest source.json")
+			s.Must(1, "exhausted", "amends -role source -manifest source.json")
 			after := s.query("SELECT partition, frontier, next_sequence, commits FROM amends.partitions ORDER BY 1")
 			if fmt.Sprint(before) != fmt.Sprint(after) {
 				t.Errorf("%v became %v", before, after)

@@ -14,6 +14,7 @@ import (
 
 	"amends/internal/absent"
 	"amends/internal/embedded"
+	"amends/internal/programtest"
 )
 
 // closes prints the closes of one key, computed from the file alone: what each surviving row takes or gives on its day, added
@@ -66,11 +67,11 @@ func TestRetailFile(t *testing.T) {
 	}
 	s := newShell(t)
 	dir := filepath.Join(stackParent(t), "stack")
-	a := s.want(0, "", "amends demo retail -file "+file+" --once -dir "+dir)
-	if !strings.Contains(a.stdout, "verify PASS") {
-		t.Errorf("the demo ended with\n%s", a.stdout)
+	a := s.Must(0, "", "amends demo retail -file "+file+" --once -dir "+dir)
+	if !strings.Contains(a.Stdout, "verify PASS") {
+		t.Errorf("the demo ended with\n%s", a.Stdout)
 	}
-	stack := s.start("amends dev -dir " + dir) // its data again, to read it
+	stack := s.Start("amends dev -dir " + dir) // its data again, to read it
 	e := running(t, dir)
 	sql, err := pgx.Connect(t.Context(), e.DatabaseURL)
 	if err != nil {
@@ -103,13 +104,13 @@ func TestRetailFile(t *testing.T) {
 			t.Errorf("%v, %d days (-awk +view):\n%s", k, len(want), d)
 		}
 	}
-	stack.stop()
+	stack.Stop(programtest.Deadline)
 }
 
 // running waits for a stack's endpoints.
 func running(t *testing.T, dir string) (e embedded.Endpoints) {
 	t.Helper()
-	await(t, "endpoints of the stack", func() bool {
+	programtest.Await(t, "endpoints of the stack", func() bool {
 		var ok bool
 		var err error
 		e, ok, err = embedded.Running(dir)

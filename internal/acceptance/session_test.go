@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // The worked session of the documentation as it is written there, a process a line: the worked example's eleven envelopes
@@ -21,19 +22,19 @@ func TestSC01SC02SC03SC28WorkedSession(t *testing.T) {
 	if os.Getenv("AMENDS_TEST_BROKERS") != "" { // brokers of others: topics of this test's own
 		s.source, s.output = kafkatest.Topic(t, s.brokers), kafkatest.Topic(t, s.brokers)
 	}
-	s.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	s.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	s.connect()
 	b := strings.Join(s.brokers, ",")
-	s.write("source.json", s.run(fmt.Sprintf("amendsctl source-create -brokers %s -namespace pipeline-demo-1 -topic %s", b, s.source)))
-	s.write("pipeline.json", s.run(fmt.Sprintf("amendsctl output-create -brokers %s -manifest source.json -topic %s", b, s.output)))
-	var running []*process
+	s.Write("source.json", s.run(fmt.Sprintf("amendsctl source-create -brokers %s -namespace pipeline-demo-1 -topic %s", b, s.source)))
+	s.Write("pipeline.json", s.run(fmt.Sprintf("amendsctl output-create -brokers %s -manifest source.json -topic %s", b, s.output)))
+	var running []*programtest.Process
 	for _, role := range []string{"source", "source", "relay", "view"} {
-		running = append(running, s.start(fmt.Sprintf("amends -role %s -brokers %s -manifest pipeline.json", role, b)))
+		running = append(running, s.Start(fmt.Sprintf("amends -role %s -brokers %s -manifest pipeline.json", role, b)))
 	}
 	for _, load := range []struct{ file, want string }{
 		{"before.jsonl", "0 0 T-1 1\n0 1 T-2 1\n0 2 T-3 1\n"}, {"correction.jsonl", "0 3 T-1 2\n"}, {"cancel-last-day.jsonl", "0 4 T-3 2\n"},
 	} {
-		if got := s.run(fmt.Sprintf("amendsctl source-load -brokers %s -manifest pipeline.json -file %s", b, fixture(t, load.file))); got != load.want {
+		if got := s.run(fmt.Sprintf("amendsctl source-load -brokers %s -manifest pipeline.json -file %s", b, programtest.Fixture(t, load.file))); got != load.want {
 			t.Errorf("%s printed %q, want %q", load.file, got, load.want)
 		}
 	}
@@ -43,7 +44,7 @@ func TestSC01SC02SC03SC28WorkedSession(t *testing.T) {
 	if text := s.run(fmt.Sprintf("amendsctl verify -brokers %s -manifest pipeline.json", b)); !strings.HasPrefix(text, "PASS") {
 		t.Errorf("verify printed %q", text)
 	}
-	s.env["AMENDS_BROKERS"] = b // the default of -brokers
+	s.Env["AMENDS_BROKERS"] = b // the default of -brokers
 	v := s.verify(0)
 	if v.Status != "PASS" || v.Schema != 1 || v.Mode != "quiesced" || v.Namespace != s.name || v.SourceRecords != 5 || v.Rejected != 0 ||
 		v.Boundary[0].SourceEnd != 5 || v.Boundary[0].OutputEnd != 11 || v.Boundary[1].SourceEnd != 0 || v.Boundary[1].OutputEnd != 0 {
@@ -54,7 +55,7 @@ func TestSC01SC02SC03SC28WorkedSession(t *testing.T) {
 	}
 	checkWorkedExample(s)
 	for _, p := range running {
-		p.stop()
+		p.Stop(programtest.Deadline)
 	}
 }
 
@@ -77,20 +78,20 @@ func checkWorkedExample(s *space) {
 func TestSC41PendingDecisionsArePublishedAfterTheBinding(t *testing.T) {
 	t.Parallel()
 	s := newUnbound(t, "")
-	worker := s.start("amends -role source -manifest source.json")
+	worker := s.Start("amends -role source -manifest source.json")
 	for _, f := range []string{"before.jsonl", "correction.jsonl", "cancel-last-day.jsonl"} {
-		s.run("amendsctl source-load -manifest source.json -file " + fixture(t, f))
+		s.run("amendsctl source-load -manifest source.json -file " + programtest.Fixture(t, f))
 	}
 	s.frontier(0, 5)
 	for _, line := range []string{"amends -role relay -manifest source.json", "amends -role view -manifest source.json", "amendsctl verify -manifest source.json"} {
-		s.want(2, "not bound", line)
+		s.Must(2, "not bound", line)
 	}
 	s.bind()
 	bound := s.query("SELECT term, next_sequence, output_offset FROM amends.relay_progress UNION ALL SELECT term, next_sequence, output_offset FROM amends.view_progress")
 	if d := cmp.Diff([]string{"0|0|0", "0|0|0", "0|0|0", "0|0|0"}, bound); d != "" {
 		t.Errorf("positions after the binding: %s", d)
 	}
-	relay, view := s.start("amends -role relay -manifest pipeline.json"), s.start("amends -role view -manifest pipeline.json")
+	relay, view := s.Start("amends -role relay -manifest pipeline.json"), s.Start("amends -role view -manifest pipeline.json")
 	if v := s.verify(0); v.Boundary[0].SourceEnd != 5 || v.Boundary[0].OutputEnd != 11 {
 		t.Errorf("%+v", v)
 	}
@@ -98,17 +99,17 @@ func TestSC41PendingDecisionsArePublishedAfterTheBinding(t *testing.T) {
 		t.Errorf("published (-by hand +topic):\n%s", d)
 	}
 	checkWorkedExample(s)
-	worker.stop()
-	relay.stop()
-	view.stop()
+	worker.Stop(programtest.Deadline)
+	relay.Stop(programtest.Deadline)
+	view.Stop(programtest.Deadline)
 }
 
 // Two workers, a key on each partition, all three stages: the worked example twice, side by side.
 func TestSC28KeysOnBothPartitions(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, twoKeys)
-	first, second := s.start("amends -role source -manifest pipeline.json"), s.start("amends -role source -manifest pipeline.json")
-	rest := s.start("amends run -manifest pipeline.json -role relay,view")
+	first, second := s.Start("amends -role source -manifest pipeline.json"), s.Start("amends -role source -manifest pipeline.json")
+	rest := s.Start("amends run -manifest pipeline.json -role relay,view")
 	b0, c0, l0 := example("widget", "berlin")
 	b1, c1, l1 := example("gadget", "paris")
 	for _, stage := range [][]string{append(b0, b1...), append(c1, c0...), append(l0, l1...)} {
@@ -126,7 +127,7 @@ func TestSC28KeysOnBothPartitions(t *testing.T) {
 	if d := cmp.Diff([]string{"0|5|11", "1|5|11"}, s.query("SELECT partition, frontier, next_sequence FROM amends.partitions ORDER BY partition")); d != "" {
 		t.Error(d)
 	}
-	first.stop()
-	second.stop()
-	rest.stop()
+	first.Stop(programtest.Deadline)
+	second.Stop(programtest.Deadline)
+	rest.Stop(programtest.Deadline)
 }

@@ -17,6 +17,7 @@ import (
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // space is a namespace on Apache Kafka and PostgreSQL: a shell whose commands reach it, and a checker's own clients,
@@ -54,14 +55,14 @@ func newIn(t testing.TB, database, name, config string) *space {
 	t.Helper()
 	s := &space{shell: newShell(t), name: name, brokers: kafkatest.Brokers(t)}
 	s.source, s.output = kafkatest.Topic(t, s.brokers), kafkatest.Topic(t, s.brokers)
-	s.env["AMENDS_DATABASE_URL"], s.env["AMENDS_BROKERS"] = database, strings.Join(s.brokers, ",")
+	s.Env["AMENDS_DATABASE_URL"], s.Env["AMENDS_BROKERS"] = database, strings.Join(s.brokers, ",")
 	s.connect()
 	line := fmt.Sprintf("amendsctl source-create -namespace %s -topic %s", name, s.source)
 	if config != "" {
-		s.write("config.json", strings.Replace(config, `"namespace":"accepted"`, `"namespace":"`+name+`"`, 1))
+		s.Write("config.json", strings.Replace(config, `"namespace":"accepted"`, `"namespace":"`+name+`"`, 1))
 		line += " -config config.json"
 	}
-	s.write("source.json", s.run(line))
+	s.Write("source.json", s.run(line))
 	return s
 }
 
@@ -75,14 +76,14 @@ func newSpace(t testing.TB, config string) *space {
 
 func (s *space) bind() {
 	s.t.Helper()
-	s.write("pipeline.json", s.run("amendsctl output-create -manifest source.json -topic "+s.output))
+	s.Write("pipeline.json", s.run("amendsctl output-create -manifest source.json -topic "+s.output))
 }
 
 func (s *space) connect() {
 	s.t.Helper()
 	ctx := context.Background()
 	var err error
-	if s.sql, err = pgx.Connect(ctx, s.env["AMENDS_DATABASE_URL"]); err != nil {
+	if s.sql, err = pgx.Connect(ctx, s.Env["AMENDS_DATABASE_URL"]); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = s.sql.Close(ctx) })
@@ -95,12 +96,15 @@ func (s *space) connect() {
 }
 
 // roles starts every role in one process.
-func (s *space) roles() *process { s.t.Helper(); return s.start("amends run -manifest pipeline.json") }
+func (s *space) roles() *programtest.Process {
+	s.t.Helper()
+	return s.Start("amends run -manifest pipeline.json")
+}
 
 // load publishes values of S3 through the loader.
 func (s *space) load(values ...string) string {
 	s.t.Helper()
-	path := s.write("load.jsonl", strings.Join(values, "\n")+"\n")
+	path := s.Write("load.jsonl", strings.Join(values, "\n")+"\n")
 	return s.run("amendsctl source-load -manifest source.json -file " + path)
 }
 
@@ -117,7 +121,7 @@ func (s *space) loadRaw(records ...raw) {
 	for _, r := range records {
 		fmt.Fprintf(&b, `{"partition":%d,"key":%s,"value":%s}`+"\n", r.partition, base64Text(r.key), base64Text(r.value))
 	}
-	s.run("amendsctl source-load -manifest source.json -format raw -file " + s.write("load.raw", b.String()))
+	s.run("amendsctl source-load -manifest source.json -format raw -file " + s.Write("load.raw", b.String()))
 }
 
 func base64Text(b []byte) string {
@@ -141,7 +145,7 @@ func (s *space) send(topic string, partition int32, records ...*kgo.Record) {
 // consume reads a partition of a topic from its start to its last stable offset, read committed.
 func (s *space) consume(topic string, partition int32) []*kgo.Record {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(s.t.Context(), programtest.Deadline)
 	defer cancel()
 	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
 	if err != nil {
@@ -186,7 +190,7 @@ func (s *space) published(partition int32) []string {
 // query returns rows, a row's columns joined by a bar as PostgreSQL writes them.
 func (s *space) query(sql string, args ...any) []string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), programtest.Deadline)
 	defer cancel()
 	rows, err := s.sql.Query(ctx, "SELECT concat_ws('|', VARIADIC array_remove(ARRAY(SELECT coalesce(value, 'NULL') FROM json_each_text(row_to_json(r))), NULL)) FROM ("+sql+") r", args...)
 	if err != nil {
@@ -220,7 +224,7 @@ func (s *space) exec(sql string, args ...any) {
 // frontier waits until a partition's frontier is the given one.
 func (s *space) frontier(partition int, want int64) {
 	s.t.Helper()
-	await(s.t, fmt.Sprintf("frontier %d of partition %d", want, partition), func() bool {
+	programtest.Await(s.t, fmt.Sprintf("frontier %d of partition %d", want, partition), func() bool {
 		return s.one("SELECT frontier FROM amends.partitions WHERE partition = $1", partition) == fmt.Sprint(want)
 	})
 }
@@ -228,7 +232,7 @@ func (s *space) frontier(partition int, want int64) {
 // viewed waits until the view's output frontier of a partition is the given one.
 func (s *space) viewed(partition int, want int64) {
 	s.t.Helper()
-	await(s.t, fmt.Sprintf("view at %d of partition %d", want, partition), func() bool {
+	programtest.Await(s.t, fmt.Sprintf("view at %d of partition %d", want, partition), func() bool {
 		return s.one("SELECT output_offset FROM amends.view_progress WHERE partition = $1", partition) == fmt.Sprint(want)
 	})
 }
@@ -258,14 +262,14 @@ type verified struct {
 // verify runs a deep verification, which must end with the code.
 func (s *space) verify(code int) verified {
 	s.t.Helper()
-	budget := deadline
+	budget := programtest.Deadline
 	if code == 3 {
 		budget = 3 * time.Second
 	}
-	a := s.want(code, "", fmt.Sprintf("amendsctl verify -manifest pipeline.json -deep -timeout %v -o json", budget))
+	a := s.Must(code, "", fmt.Sprintf("amendsctl verify -manifest pipeline.json -deep -timeout %v -o json", budget))
 	var v verified
-	if err := json.Unmarshal([]byte(a.stdout), &v); err != nil {
-		s.t.Fatalf("%v in %s", err, a.stdout)
+	if err := json.Unmarshal([]byte(a.Stdout), &v); err != nil {
+		s.t.Fatalf("%v in %s", err, a.Stdout)
 	}
 	return v
 }
@@ -273,7 +277,7 @@ func (s *space) verify(code int) verified {
 // manifestOf reads a manifest of the shell's directory.
 func (s *space) manifestOf(name string) *manifest.Manifest {
 	s.t.Helper()
-	m, err := manifest.Parse([]byte(readFile(s.t, s.dir, name)))
+	m, err := manifest.Parse([]byte(readFile(s.t, s.Dir, name)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
