@@ -1,9 +1,7 @@
 package importing_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,19 +13,18 @@ import (
 
 	"amends/internal/absent"
 	"amends/internal/broker"
-	"amends/internal/cli"
 	"amends/internal/kafkatest"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 	"amends/internal/store/postgres"
 )
 
 // desk is a folder with a manifest; services are there where a test asks for them.
 type desk struct {
-	t   *testing.T
-	env map[string]string
-	dir string
+	*programtest.Shell
+	t *testing.T
 }
 
 const plainConfig = `{"schema_version":1,"namespace":"demo","source_incarnation":"kafka:00112233445566778899aabbccddeeff","ledger_origin":"2026-01-01",
@@ -36,10 +33,9 @@ const plainConfig = `{"schema_version":1,"namespace":"demo","source_incarnation"
 // newDesk has a manifest and no service.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, dir: t.TempDir(), env: map[string]string{}}
-	d.env["AMENDS_DIR"] = filepath.Join(d.dir, "no-stack")
-	d.write("pipeline.json", `{"source_topic":"stock","config":`+plainConfig+`}`)
-	d.write("map.yaml", mapping)
+	d := &desk{Shell: programtest.New(t), t: t}
+	d.Write("pipeline.json", `{"source_topic":"stock","config":`+plainConfig+`}`)
+	d.Write("map.yaml", mapping)
 	return d
 }
 
@@ -52,49 +48,21 @@ func newPipeline(t *testing.T) *desk {
 func newPipelineOf(t *testing.T, configured string) *desk {
 	t.Helper()
 	d := newDesk(t)
-	d.env["AMENDS_DATABASE_URL"], d.env["AMENDS_BROKERS"] = pgtest.New(t), strings.Join(kafkatest.Embedded(t), ",")
+	d.Env["AMENDS_DATABASE_URL"], d.Env["AMENDS_BROKERS"] = pgtest.New(t), strings.Join(kafkatest.Embedded(t), ",")
 	config := regexp.MustCompile(`"source_incarnation":"[^"]*",`).ReplaceAllString(configured, "")
-	d.write("source.json", d.want(0, "", "source create -namespace demo -topic stock -config "+d.write("config.json", config)).stdout)
-	d.write("pipeline.json", d.want(0, "", "output create -manifest @source.json -topic stock-out").stdout)
+	d.Write("source.json", d.want(0, "", "source create -namespace demo -topic stock -config "+d.Write("config.json", config)).Stdout)
+	d.Write("pipeline.json", d.want(0, "", "output create -manifest @source.json -topic stock-out").Stdout)
 	return d
 }
 
-func (d *desk) path(name string) string { return filepath.Join(d.dir, name) }
-
-func (d *desk) write(name, text string) string {
+// want runs a command line in this process and checks its code and that stderr names the cause.
+func (d *desk) want(code int, cause, line string) programtest.Answer {
 	d.t.Helper()
-	if err := os.WriteFile(d.path(name), []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
+	a := d.Call(d.t.Context(), "amends "+line)
+	if a.Code != code || !strings.Contains(a.Stderr, cause) {
+		d.t.Errorf("amends %s: code %d, want %d with %q\n%s%s", line, a.Code, code, cause, a.Stdout, a.Stderr)
 	}
-	return d.path(name)
-}
-
-type answer struct {
-	stdout, stderr string
-	code           int
-}
-
-func (a answer) first() string {
-	line, _, _ := strings.Cut(a.stdout, "\n")
-	return line
-}
-
-// want runs a command line, @name being a file of the desk, and checks its code and the cause on stderr.
-func (d *desk) want(code int, cause, line string) answer {
-	d.t.Helper()
-	words := strings.Fields(line)
-	for i, w := range words {
-		if strings.HasPrefix(w, "@") {
-			words[i] = d.path(w[1:])
-		}
-	}
-	var out, said strings.Builder
-	got := cli.Run(context.Background(), cli.Process{Program: "amends", Args: words, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said,
-		Getenv: func(k string) string { return d.env[k] }})
-	if got != code || !strings.Contains(said.String(), cause) {
-		d.t.Errorf("amends %s: code %d, want %d with %q\n%s%s", line, got, code, cause, out.String(), said.String())
-	}
-	return answer{out.String(), said.String(), got}
+	return a
 }
 
 const (
@@ -112,7 +80,7 @@ kind: {positive: receipt, negative: issue}
 )
 
 // report reads a JSON answer, which must be as documented.
-func (d *desk) report(a answer) map[string]any {
+func (d *desk) report(a programtest.Answer) map[string]any {
 	d.t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "..", "docs", "reference", "schemas", "import.schema.json"))
 	if err != nil {
@@ -131,15 +99,15 @@ func (d *desk) report(a answer) map[string]any {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(a.stdout))
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(a.Stdout))
 	if err == nil {
 		err = schema.Validate(v)
 	}
 	if err != nil {
-		d.t.Fatalf("%v\n%s", err, a.stdout)
+		d.t.Fatalf("%v\n%s", err, a.Stdout)
 	}
 	var out map[string]any
-	if err := json.Unmarshal([]byte(a.stdout), &out); err != nil {
+	if err := json.Unmarshal([]byte(a.Stdout), &out); err != nil {
 		d.t.Fatal(err)
 	}
 	return out
@@ -165,7 +133,7 @@ func shut(v any) {
 func TestDryRunNeedsNoService(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.write("stock.csv", rows)
+	d.Write("stock.csv", rows)
 	a := d.want(0, "", importFile)
 	want := `READY: 3 records from 3 rows; nothing was published, -execute publishes them to stock
 
@@ -178,14 +146,14 @@ func TestDryRunNeedsNoService(t *testing.T) {
 
 the first 3 records:
 `
-	if !strings.HasPrefix(a.stdout, want) || !strings.Contains(a.stdout, `line 3 partition `) || !strings.Contains(a.stdout, `"kind":"issue","quantity":25}`) {
-		t.Errorf("%s", a.stdout)
+	if !strings.HasPrefix(a.Stdout, want) || !strings.Contains(a.Stdout, `line 3 partition `) || !strings.Contains(a.Stdout, `"kind":"issue","quantity":25}`) {
+		t.Errorf("%s", a.Stdout)
 	}
 	r := d.report(d.want(0, "", importFile+" -o json"))
 	if r["result"] != "READY" || r["records"] != 3.0 || r["executed"] != false || r["published"] != 0.0 {
 		t.Errorf("%v", r)
 	}
-	if _, err := os.Stat(d.path("stock.csv.progress")); err == nil {
+	if _, err := os.Stat(d.Path("stock.csv.progress")); err == nil {
 		t.Error("a dry run left a progress file")
 	}
 }
@@ -193,11 +161,11 @@ the first 3 records:
 func TestProblemsAreListedByLine(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.write("stock.csv", rows+strings.Repeat("nut,a,9,2025-01-03,7\n", 30)+"nut,a,x\n")
+	d.Write("stock.csv", rows+strings.Repeat("nut,a,9,2025-01-03,7\n", 30)+"nut,a,x\n")
 	a := d.want(2, "nothing was published; bad lines: 31", importFile)
-	if a.first() != "REFUSED: 31 problems in 34 rows; nothing was published" || strings.Count(a.stdout, ": OUT_OF_HORIZON: day 2025-01-03") != 20 ||
-		!strings.Contains(a.stdout, "31 problems (OUT_OF_HORIZON 30, ROW 1):\n  line 5: OUT_OF_HORIZON") || !strings.Contains(a.stdout, "and 11 more; -problems 31 shows them") {
-		t.Errorf("%s", a.stdout)
+	if a.First() != "REFUSED: 31 problems in 34 rows; nothing was published" || strings.Count(a.Stdout, ": OUT_OF_HORIZON: day 2025-01-03") != 20 ||
+		!strings.Contains(a.Stdout, "31 problems (OUT_OF_HORIZON 30, ROW 1):\n  line 5: OUT_OF_HORIZON") || !strings.Contains(a.Stdout, "and 11 more; -problems 31 shows them") {
+		t.Errorf("%s", a.Stdout)
 	}
 	r := d.report(d.want(2, "", importFile+" -problems 31 -o json"))
 	shown := r["problems"].(map[string]any)["shown"].([]any)
@@ -232,13 +200,13 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 		"said twice in one way": {file: rows + "nut,a,3,2026-01-03,7\n", first: "READY: 4 records"},
 	} {
 		d := newDesk(t)
-		d.write("stock.csv", c.file)
-		d.write("map.yaml", mapping+c.mapping)
+		d.Write("stock.csv", c.file)
+		d.Write("map.yaml", mapping+c.mapping)
 		a := d.want(c.code, c.cause, importFile)
-		if !strings.HasPrefix(a.first(), c.first) || strings.ContainsAny(a.stdout, "\x1b\u009b") {
-			t.Errorf("%s: %s", name, a.stdout)
+		if !strings.HasPrefix(a.First(), c.first) || strings.ContainsAny(a.Stdout, "\x1b\u009b") {
+			t.Errorf("%s: %s", name, a.Stdout)
 		}
-		if a.stdout != "" {
+		if a.Stdout != "" {
 			d.report(d.want(c.code, c.cause, importFile+" -o json"))
 		}
 	}
@@ -247,7 +215,7 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 func TestWrongInvocations(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.write("stock.csv", rows)
+	d.Write("stock.csv", rows)
 	for line, cause := range map[string]string{
 		"import -manifest @pipeline.json -mapping @map.yaml":                       "needs -file and -mapping",
 		"import -manifest @pipeline.json -file @stock.csv":                         "needs -file and -mapping",
@@ -264,8 +232,8 @@ func TestWrongInvocations(t *testing.T) {
 		"import -manifest @pipeline.json -mapping @map.yaml -file @.":              "not a regular file",
 		"import -manifest @pipeline.json -mapping @pipeline.json -file @stock.csv": "pipeline.json: line 2",
 	} {
-		if a := d.want(2, cause, line); a.stdout != "" {
-			t.Errorf("%s: said %s", line, a.stdout)
+		if a := d.want(2, cause, line); a.Stdout != "" {
+			t.Errorf("%s: said %s", line, a.Stdout)
 		}
 	}
 }
@@ -273,7 +241,7 @@ func TestWrongInvocations(t *testing.T) {
 // published returns what the source topic holds, partition by partition.
 func (d *desk) published() []string {
 	d.t.Helper()
-	raw, err := os.ReadFile(d.path("pipeline.json"))
+	raw, err := os.ReadFile(d.Path("pipeline.json"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -281,7 +249,7 @@ func (d *desk) published() []string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	options := broker.Options{Brokers: strings.Split(d.env["AMENDS_BROKERS"], ",")}
+	options := broker.Options{Brokers: strings.Split(d.Env["AMENDS_BROKERS"], ",")}
 	admin, err := broker.Open(options)
 	if err != nil {
 		d.t.Fatal(err)
@@ -312,9 +280,9 @@ func (d *desk) published() []string {
 func TestImportIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	d := newPipeline(t)
-	d.write("stock.csv", rows)
-	if a := d.want(0, "", importFile+" -execute"); a.first() != "PUBLISHED: 3 records to stock" {
-		t.Errorf("%s", a.stdout)
+	d.Write("stock.csv", rows)
+	if a := d.want(0, "", importFile+" -execute"); a.First() != "PUBLISHED: 3 records to stock" {
+		t.Errorf("%s", a.Stdout)
 	}
 	all := strings.Join(d.published(), "\n")
 	for _, want := range []string{`"txn_id":"1","revision":1,"state":"active","item":"bolt","location":"a","day":"2026-01-02","kind":"receipt","quantity":1050}`,
@@ -328,7 +296,7 @@ func TestImportIsPublishedOnce(t *testing.T) {
 	if r["result"] != "COMPLETE" || r["published"] != 0.0 || len(d.published()) != 3 {
 		t.Errorf("%v", r)
 	}
-	d.write("stock.csv", rows+"nut,a,4,2026-01-04,1\n") // another file after a finished import begins at its first line
+	d.Write("stock.csv", rows+"nut,a,4,2026-01-04,1\n") // another file after a finished import begins at its first line
 	r = d.report(d.want(0, "", importFile+" -execute -o json"))
 	if r["result"] != "PUBLISHED" || r["published"] != 4.0 || r["acknowledged_line"] != 5.0 || len(d.published()) != 7 {
 		t.Errorf("%v", r)
@@ -336,7 +304,7 @@ func TestImportIsPublishedOnce(t *testing.T) {
 	if r = d.report(d.want(0, "", importFile+" -execute -restart -o json")); r["published"] != 4.0 || len(d.published()) != 11 {
 		t.Errorf("%v", r)
 	}
-	d.write("stock.csv", rows+"nut,a,x\n")
+	d.Write("stock.csv", rows+"nut,a,x\n")
 	d.want(2, "bad lines: 1", importFile+" -execute")
 	if len(d.published()) != 11 {
 		t.Error("something of a refused file was published")
@@ -347,25 +315,25 @@ func TestImportIsPublishedOnce(t *testing.T) {
 func TestImportGoesOn(t *testing.T) {
 	t.Parallel()
 	d := newPipeline(t)
-	d.write("stock.csv", rows)
+	d.Write("stock.csv", rows)
 	d.guarded(func() {
 		if r := d.report(d.want(1, "guard", importFile+" -execute -progress-file @p -o json")); r["result"] != "STOPPED" || r["published"] != 0.0 {
 			t.Errorf("%v", r)
 		}
 	})
-	raw, err := os.ReadFile(d.path("p"))
+	raw, err := os.ReadFile(d.Path("p"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.write("p", strings.Replace(string(raw), `"acknowledged_line":0`, `"acknowledged_line":3`, 1)) // as after two records
-	if a := d.want(0, "", importFile+" -execute -progress-file @p"); a.first() != "PUBLISHED: the last 1 of 3 records to stock" {
-		t.Errorf("%s", a.stdout)
+	d.Write("p", strings.Replace(string(raw), `"acknowledged_line":0`, `"acknowledged_line":3`, 1)) // as after two records
+	if a := d.want(0, "", importFile+" -execute -progress-file @p"); a.First() != "PUBLISHED: the last 1 of 3 records to stock" {
+		t.Errorf("%s", a.Stdout)
 	}
 	if got := d.published(); len(got) != 1 || !strings.Contains(got[0], `"txn_id":"3"`) {
 		t.Errorf("published %q", got)
 	}
-	d.write("p", string(raw))
-	d.write("stock.csv", rows+"nut,a,4,2026-01-04,1\n")
+	d.Write("p", string(raw))
+	d.Write("stock.csv", rows+"nut,a,4,2026-01-04,1\n")
 	d.want(2, "unfinished import of other content (the file has changed)", importFile+" -execute -progress-file @p")
 	d.want(2, "is no progress file", importFile+" -execute -progress-file @map.yaml")
 	d.want(2, "write progress file", importFile+" -execute -progress-file /nonexistent/p")
@@ -377,7 +345,7 @@ func TestImportGoesOn(t *testing.T) {
 // guarded holds the loader's guard of the source while fn runs.
 func (d *desk) guarded(fn func()) {
 	d.t.Helper()
-	raw, err := os.ReadFile(d.path("pipeline.json"))
+	raw, err := os.ReadFile(d.Path("pipeline.json"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -385,7 +353,7 @@ func (d *desk) guarded(fn func()) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	db, err := postgres.Open(d.t.Context(), postgres.Options{URL: d.env["AMENDS_DATABASE_URL"]})
+	db, err := postgres.Open(d.t.Context(), postgres.Options{URL: d.Env["AMENDS_DATABASE_URL"]})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -406,28 +374,17 @@ func TestPublicDataSets(t *testing.T) {
 	northwind := absent.Data(t, "northwind/northwind-data.sql")
 	retail := absent.Data(t, "online-retail-top60/online-retail-top60-cancelled-stockcodes.csv")
 	d := newPipelineOf(t, strings.NewReplacer("2026-01-01", "2006-01-01", `"quantity_scale":2`, `"quantity_scale":0`).Replace(plainConfig))
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- cli.Run(ctx, cli.Process{Program: "amends", Args: []string{"run", "-manifest", d.path("pipeline.json")}, Stdin: strings.NewReader(""),
-			Stdout: io.Discard, Stderr: io.Discard, Getenv: func(k string) string { return d.env[k] }})
-	}()
-	defer func() {
-		stop()
-		if code := <-ended; code != 0 {
-			t.Errorf("the roles ended with code %d", code)
-		}
-	}()
+	d.Roles("amends run -manifest @pipeline.json")
 	for _, c := range []struct{ file, mapping, want string }{
 		{northwind, "northwind.yaml", "PUBLISHED: 141 records to stock"}, // 92 rows that are not on hold, 49 of them modified later
 		{retail, "online-retail.yaml", "PUBLISHED: 45085 records to stock"},
 	} {
 		a := d.want(0, "", "import -manifest @pipeline.json -execute -progress-file @"+c.mapping+".progress -file "+c.file+" -mapping "+filepath.Join("..", "..", "..", "fixtures", "mappings", c.mapping))
-		if a.first() != c.want {
-			t.Errorf("%s", a.stdout)
+		if a.First() != c.want {
+			t.Errorf("%s", a.Stdout)
 		}
 	}
-	if a := d.want(0, "", "verify -manifest @pipeline.json -timeout 5m"); !strings.HasPrefix(a.first(), "PASS  45226 source records, ") {
-		t.Errorf("%s", a.stdout)
+	if a := d.want(0, "", "verify -manifest @pipeline.json -timeout 5m"); !strings.HasPrefix(a.First(), "PASS  45226 source records, ") {
+		t.Errorf("%s", a.Stdout)
 	}
 }
