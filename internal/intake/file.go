@@ -87,7 +87,6 @@ type pass struct {
 	sum    hash.Hash
 	owner  *File
 	values [][]byte
-	buffer []byte
 	read   int64
 }
 

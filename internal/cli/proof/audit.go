@@ -173,7 +173,7 @@ func write(out io.Writer, c *audit.Cycle, asJSON bool) error {
 	if l.Full {
 		how = "everything, as " + c.Why
 	}
-	_, err := fmt.Fprintf(out, "%s  %s  compared %s: %d outputs of %d keys, %.2f s; %s\n", report.Headline(c.Report), c.Now.UTC().Format(time.RFC3339), how,
-		c.Outputs, c.Keys, c.Elapsed.Seconds(), age)
+	_, err := fmt.Fprintf(out, "%s  %s  compared %s: %s of %s, %.2f s; %s\n", report.Headline(c.Report), c.Now.UTC().Format(time.RFC3339), how,
+		usage.Counted(int64(c.Outputs), "output"), usage.Counted(int64(c.Keys), "key"), c.Elapsed.Seconds(), age)
 	return err
 }

@@ -73,7 +73,6 @@ type run struct {
 	source    *child // the present worker, relay and view
 	relay     *child
 	viewer    *child
-	rest      string        // the file of the history that is loaded after the handover
 	last      account.State // as the step before left it
 	repeated  []int64       // records that the run itself published again, by partition
 }
