@@ -3,12 +3,13 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"amends/internal/programtest"
 )
 
 // cycleLine is what of a line of amends audit -o json is looked at here.
@@ -45,21 +46,21 @@ func cycles(t *testing.T, text string) (out []cycleLine) {
 func TestSC26AuditStatusesAndCodes(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	x.want(2, "not bound to an output topic", "amends audit -manifest @source.json -once")
-	x.want(2, "-every 0s", "amends audit -manifest @pipeline.json -every 0s")
+	x.Want(2, "not bound to an output topic", "amends audit -manifest @source.json -once")
+	x.Want(2, "-every 0s", "amends audit -manifest @pipeline.json -every 0s")
 	running, stop := context.WithCancel(t.Context())
 	defer stop()
-	ended := make(chan answer, 1)
-	go func() { ended <- x.call(running, "amends run -manifest @pipeline.json -role source,relay,view,audit") }()
+	ended := make(chan programtest.Answer, 1)
+	go func() { ended <- x.Call(running, "amends run -manifest @pipeline.json -role source,relay,view,audit") }()
 	for _, f := range []string{"before.jsonl", "correction.jsonl", "cancel-last-day.jsonl"} {
-		x.want(0, "published", "amends source load -manifest @pipeline.json -file "+fixture(t, f))
+		x.Want(0, "published", "amends source load -manifest @pipeline.json -file "+programtest.Fixture(t, f))
 	}
-	x.want(0, "", "amends verify -manifest @pipeline.json")
-	a := x.want(0, "", "amends audit -manifest @pipeline.json -once")
-	if !strings.HasPrefix(a.stdout, "PASS  5 source records, 11 messages; an independent recomputation agrees  20") || !strings.Contains(a.stdout, "; verified 0.") {
-		t.Errorf("audit printed %q", a.stdout)
+	x.Want(0, "", "amends verify -manifest @pipeline.json")
+	a := x.Want(0, "", "amends audit -manifest @pipeline.json -once")
+	if !strings.HasPrefix(a.Stdout, "PASS  5 source records, 11 messages; an independent recomputation agrees  20") || !strings.Contains(a.Stdout, "; verified 0.") {
+		t.Errorf("audit printed %q", a.Stdout)
 	}
-	conn, err := pgx.Connect(t.Context(), x.env["AMENDS_DATABASE_URL"])
+	conn, err := pgx.Connect(t.Context(), x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,23 +72,18 @@ func TestSC26AuditStatusesAndCodes(t *testing.T) {
 		}
 	}
 	tamper("UPDATE amends.view_rows SET close = 51 WHERE close = 50 AND kind = 1")
-	x.want(5, "audit DRIFT  1 difference; the first: ROW partition 0 balance widget berlin 2026-01-02", "amends audit -manifest @pipeline.json -once -full-every 0")
+	x.Want(5, "audit DRIFT  1 difference; the first: ROW partition 0 balance widget berlin 2026-01-02", "amends audit -manifest @pipeline.json -once -full-every 0")
 	// Running, it says so in every cycle, and a signal ends it with code 0.
 	watched, enough := context.WithTimeout(t.Context(), 3*time.Second)
 	defer enough()
-	cmd, stdout, stderr := x.command("amends audit -manifest @pipeline.json -every 100ms -o json")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for watched.Err() == nil && len(cycles(t, stdout.String())) < 2 {
+	p := x.Start("amends audit -manifest @pipeline.json -every 100ms -o json")
+	for watched.Err() == nil && len(cycles(t, p.Stdout.String())) < 2 {
 		time.Sleep(20 * time.Millisecond)
 	}
-	p := &process{t: t, cmd: cmd, stderr: stderr, done: make(chan error, 1), line: "amends audit"}
-	go func() { p.done <- cmd.Wait() }()
-	p.stop()
-	seen := cycles(t, stdout.String())
+	p.Stop(stopsWithin)
+	seen := cycles(t, p.Stdout.String())
 	if len(seen) < 2 {
-		t.Fatalf("%d cycles: %s %s", len(seen), stdout, stderr)
+		t.Fatalf("%d cycles: %s %s", len(seen), p.Stdout, p.Stderr)
 	}
 	for _, c := range seen {
 		if c.Status != "DRIFT" || !c.Full || c.Why == nil || c.VerifiedAt == nil || *c.Age <= 0 || c.At.IsZero() || strings.Join(c.Drift.First.Output, " ") != "balance widget berlin 2026-01-02" {
@@ -95,19 +91,19 @@ func TestSC26AuditStatusesAndCodes(t *testing.T) {
 		}
 	}
 	tamper("UPDATE amends.view_rows SET close = 50 WHERE close = 51 AND kind = 1")
-	x.write("conflict.jsonl", `{"schema":1,"txn_id":"T-1","revision":2,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":71}`)
-	x.want(0, "published", "amends source load -manifest @pipeline.json -file @conflict.jsonl")
-	x.want(4, "BLOCKED", "amends verify -manifest @pipeline.json")
-	x.want(4, "audit BLOCKED  1 key blocked", "amends audit -manifest @pipeline.json -once")
+	x.Write("conflict.jsonl", `{"schema":1,"txn_id":"T-1","revision":2,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":71}`)
+	x.Want(0, "published", "amends source load -manifest @pipeline.json -file @conflict.jsonl")
+	x.Want(4, "BLOCKED", "amends verify -manifest @pipeline.json")
+	x.Want(4, "audit BLOCKED  1 key blocked", "amends audit -manifest @pipeline.json -once")
 	stop()
-	if a := <-ended; a.code != 0 || !strings.Contains(a.stderr, "msg=audit status=") {
-		t.Errorf("the roles ended with %d: %s", a.code, a.stderr)
+	if a := <-ended; a.Code != 0 || !strings.Contains(a.Stderr, "msg=audit status=") {
+		t.Errorf("the roles ended with %d: %s", a.Code, a.Stderr)
 	}
 	tamper("UPDATE amends.view_progress SET stopped = true WHERE partition = 0")
-	x.want(3, "audit INCOMPLETE  PARTITION_STOPPED partition 0", "amends audit -manifest @pipeline.json -once")
-	other := strings.Replace(x.read("pipeline.json"), `"threshold": 60`, `"threshold": 61`, 1)
-	x.write("other.json", other)
-	x.want(6, "audit UNAVAILABLE  CONFIGURATION", "amends audit -manifest @other.json -once")
+	x.Want(3, "audit INCOMPLETE  PARTITION_STOPPED partition 0", "amends audit -manifest @pipeline.json -once")
+	other := strings.Replace(x.Read("pipeline.json"), `"threshold": 60`, `"threshold": 61`, 1)
+	x.Write("other.json", other)
+	x.Want(6, "audit UNAVAILABLE  CONFIGURATION", "amends audit -manifest @other.json -once")
 }
 
 // S12: a single cycle gives up on a broker that is away as every command does, and says why; the hour that a full cycle may read
@@ -116,13 +112,4 @@ func TestS12AuditOnceGivesUpOnABrokerThatIsAway(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
 	x.role(1, "connection refused", "amends audit -manifest @pipeline.json -once -brokers 127.0.0.1:1")
-}
-
-func (s *shell) read(name string) string {
-	s.t.Helper()
-	b, err := os.ReadFile(s.path(name))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(b)
 }

@@ -13,6 +13,7 @@ import (
 
 	"amends/internal/absent"
 	"amends/internal/embedded"
+	"amends/internal/programtest"
 )
 
 // stackDir is a directory for a stack of the test's own; PostgreSQL's socket path must stay short.
@@ -76,25 +77,19 @@ func TestDemoOnceTellsTheSameTwice(t *testing.T) {
 func TestDemoPrintedCommandsWork(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DIR": stackDir(t)})
-	cmd, stdout, stderr := s.command("amends demo")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, cmd: cmd, stderr: stderr, done: make(chan error, 1), line: "amends demo"}
-	go func() { p.done <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(stdout.String(), "Running."); time.Sleep(50 * time.Millisecond) {
+	p := s.Start("amends demo")
+	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(p.Stdout.String(), "Running."); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the demo did not get there:\n%s\n%s", stdout, stderr)
+			t.Fatalf("the demo did not get there:\n%s\n%s", p.Stdout, p.Stderr)
 		}
 	}
 	for _, line := range []string{"01-01 100 → 70   01-02 80 → 50 alert   01-03 50 → 20", "01-03 20 → withdrawn", "✓ verify PASS"} {
-		if !strings.Contains(stdout.String(), line) {
-			t.Errorf("no %q in\n%s", line, stdout)
+		if !strings.Contains(p.Stdout.String(), line) {
+			t.Errorf("no %q in\n%s", line, p.Stdout)
 		}
 	}
 	pasted := 0
-	for _, line := range strings.Split(stdout.String(), "\n") {
+	for _, line := range strings.Split(p.Stdout.String(), "\n") {
 		text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "Try"))
 		if after, ok := strings.CutPrefix(text, "SQL"); ok {
 			if text = strings.TrimSpace(after); !has("psql") {
@@ -108,15 +103,15 @@ func TestDemoPrintedCommandsWork(t *testing.T) {
 		text = strings.Replace(text, "demo retail", "demo retail -once", 1) // beside the running demo, on its stack
 		pasted++
 		c := exec.Command("sh", "-c", text)
-		c.Env = append(os.Environ(), "AMENDS_TEST_MAIN=amends")
+		c.Env = append(os.Environ(), programtest.StandIn+"=amends")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", text, err, out)
 		}
 	}
 	if pasted < 4 {
-		t.Errorf("%d commands found in\n%s", pasted, stdout)
+		t.Errorf("%d commands found in\n%s", pasted, p.Stdout)
 	}
-	p.stop()
+	p.Stop(stopsWithin)
 }
 
 func has(program string) bool { _, err := exec.LookPath(program); return err == nil }
@@ -124,29 +119,23 @@ func has(program string) bool { _, err := exec.LookPath(program); return err == 
 func TestDevPrintsEndpointsAndAttaches(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DIR": stackDir(t)})
-	cmd, stdout, stderr := s.command("amends dev")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, cmd: cmd, stderr: stderr, done: make(chan error, 1), line: "amends dev"}
-	go func() { p.done <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(stdout.String(), "AMENDS_BROKERS="); time.Sleep(50 * time.Millisecond) {
+	p := s.Start("amends dev")
+	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(p.Stdout.String(), "AMENDS_BROKERS="); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no endpoints:\n%s\n%s", stdout, stderr)
+			t.Fatalf("no endpoints:\n%s\n%s", p.Stdout, p.Stderr)
 		}
 	}
-	if second := s.run("amends dev"); second != stdout.String() {
-		t.Errorf("a second start printed\n%s, the first\n%s", second, stdout)
+	if second := s.run("amends dev"); second != p.Stdout.String() {
+		t.Errorf("a second start printed\n%s, the first\n%s", second, p.Stdout)
 	}
-	for _, line := range strings.Split(stdout.String(), "\n") {
+	for _, line := range strings.Split(p.Stdout.String(), "\n") {
 		if name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "="); ok {
-			s.env[name] = strings.Trim(value, "'")
+			s.Env[name] = strings.Trim(value, "'")
 		}
 	}
-	s.write("source.json", s.run("amendsctl source-create -namespace dev -topic dev-source"))
-	s.write("pipeline.json", s.run("amendsctl output-create -manifest @source.json -topic dev-output"))
+	s.Write("source.json", s.run("amendsctl source-create -namespace dev -topic dev-source"))
+	s.Write("pipeline.json", s.run("amendsctl output-create -manifest @source.json -topic dev-output"))
 	s.run("amendsctl verify -manifest @pipeline.json")
-	s.want(2, "no manifest", "amends verify") // a stack without a demo has none
-	p.stop()
+	s.Want(2, "no manifest", "amends verify") // a stack without a demo has none
+	p.Stop(stopsWithin)
 }

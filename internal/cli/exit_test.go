@@ -18,13 +18,14 @@ import (
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 	"amends/internal/store/postgres"
 )
 
 func TestUsageSaysWhatToTry(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
-	manifest := s.write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1))
+	manifest := s.Write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1))
 	for line, cause := range map[string]string{
 		"amends sorce":             "did you mean: amends source?",
 		"amends xyzzy":             "try: amends -help",
@@ -61,7 +62,7 @@ func TestUsageSaysWhatToTry(t *testing.T) {
 		"amends demo crush":                                     "unknown scenario",
 		"amends demo -file x":                                   "retail",
 	} {
-		s.want(2, cause, line)
+		s.Want(2, cause, line)
 	}
 }
 
@@ -72,63 +73,60 @@ func TestHelpBeginsWithExamples(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
 	for _, line := range []string{"amends", "amends -help", "amends source load -h", "amendsctl verify --help", "amends demo -help", "amends help run"} {
-		a := s.want(0, "", line)
-		if !strings.HasPrefix(a.stdout, "Examples:\n  "+strings.Fields(line)[0]) || a.stderr != "" {
-			t.Errorf("%s printed %q %q", line, a.stdout, a.stderr)
+		a := s.Want(0, "", line)
+		if !strings.HasPrefix(a.Stdout, "Examples:\n  "+strings.Fields(line)[0]) || a.Stderr != "" {
+			t.Errorf("%s printed %q %q", line, a.Stdout, a.Stderr)
 		}
 	}
-	if a := s.want(0, "", "amendsctl source-load -help"); !strings.Contains(a.stdout, "amendsctl source-load -manifest") {
-		t.Errorf("flat examples: %s", a.stdout)
+	if a := s.Want(0, "", "amendsctl source-load -help"); !strings.Contains(a.Stdout, "amendsctl source-load -manifest") {
+		t.Errorf("flat examples: %s", a.Stdout)
 	}
-	if a := s.want(0, "", "amends completion bash"); !strings.Contains(a.stdout, "complete") {
+	if a := s.Want(0, "", "amends completion bash"); !strings.Contains(a.Stdout, "complete") {
 		t.Error("no completion")
 	}
-	a := s.want(0, "", "amends version -o json")
+	a := s.Want(0, "", "amends version -o json")
 	var v map[string]any
-	if json.Unmarshal([]byte(a.stdout), &v) != nil || v["schema"] != 1.0 {
-		t.Errorf("version: %s", a.stdout)
+	if json.Unmarshal([]byte(a.Stdout), &v) != nil || v["schema"] != 1.0 {
+		t.Errorf("version: %s", a.Stdout)
 	}
 }
 
 func TestGenerateIsSeeded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_RECORDS": "5"})
-	a, b := s.want(0, "", "amends generate -seed 3"), s.want(0, "", "amends generate -seed 3")
-	if a.stdout != b.stdout || strings.Count(a.stdout, "\n") != 5 {
-		t.Errorf("%q, %q", a.stdout, b.stdout)
+	a, b := s.Want(0, "", "amends generate -seed 3"), s.Want(0, "", "amends generate -seed 3")
+	if a.Stdout != b.Stdout || strings.Count(a.Stdout, "\n") != 5 {
+		t.Errorf("%q, %q", a.Stdout, b.Stdout)
 	}
-	if c := s.want(0, "", "amends generate -seed 4 -records 6"); strings.Count(c.stdout, "\n") != 6 || strings.HasPrefix(c.stdout, a.stdout) {
-		t.Errorf("flags over environment: %q", c.stdout)
+	if c := s.Want(0, "", "amends generate -seed 4 -records 6"); strings.Count(c.Stdout, "\n") != 6 || strings.HasPrefix(c.Stdout, a.Stdout) {
+		t.Errorf("flags over environment: %q", c.Stdout)
 	}
 }
 
 func TestAnAddressThatIsNoneIsAWrongCommand(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "localhost"})
-	s.want(2, "AMENDS_DATABASE_URL: open database: not postgres://", "amends migrate status")
+	s.Want(2, "AMENDS_DATABASE_URL: open database: not postgres://", "amends migrate status")
 }
 
 // One request may arrive as two signals: timeout(1) sends it to the process and to its group.
 func TestTwoSignalsAtOnceAreOneRequest(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "postgres://amends@127.0.0.1:1/none", "AMENDS_BROKERS": "127.0.0.1:1"})
-	cmd, _, stderr := s.command("amends run -role source -manifest " + s.write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1)))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for began := time.Now(); !strings.Contains(stderr.String(), "waiting for"); time.Sleep(10 * time.Millisecond) {
+	p := s.Start("amends run -role source -manifest " + s.Write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1)))
+	for began := time.Now(); !strings.Contains(p.Stderr.String(), "waiting for"); time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("it does not wait: %s", stderr.String())
+			t.Fatalf("it does not wait: %s", p.Stderr.String())
 		}
 	}
 	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			break // it ended already
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if err := cmd.Wait(); err != nil || strings.Contains(stderr.String(), "aborted") {
-		t.Errorf("%v: %s", err, stderr.String())
+	if a := p.Wait(); a.Code != 0 || strings.Contains(a.Stderr, "aborted") {
+		t.Errorf("%d: %s", a.Code, a.Stderr)
 	}
 }
 
@@ -150,10 +148,10 @@ func newSpace(t *testing.T) *space {
 	}
 	t.Cleanup(client.Close)
 	x.admin = kadm.NewClient(client)
-	a := x.want(0, "", "amends source create -namespace demo -topic "+x.source)
-	x.write("source.json", a.stdout)
-	a = x.want(0, "", "amends output create -manifest @source.json -topic "+x.output)
-	x.write("pipeline.json", a.stdout)
+	a := x.Want(0, "", "amends source create -namespace demo -topic "+x.source)
+	x.Write("source.json", a.Stdout)
+	a = x.Want(0, "", "amends output create -manifest @source.json -topic "+x.output)
+	x.Write("pipeline.json", a.Stdout)
 	return x
 }
 
@@ -162,60 +160,60 @@ func (x *space) role(code int, cause, line string) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), 30*time.Second)
 	defer cancel()
-	a := x.call(ctx, line)
-	if a.code != code || !strings.Contains(a.lastLine(), cause) || ctx.Err() != nil {
-		x.t.Errorf("%s: code %d, want %d with %q; stderr:\n%s", line, a.code, code, cause, a.stderr)
+	a := x.Call(ctx, line)
+	if a.Code != code || !strings.Contains(a.Cause(), cause) || ctx.Err() != nil {
+		x.t.Errorf("%s: code %d, want %d with %q; stderr:\n%s", line, a.Code, code, cause, a.Stderr)
 	}
 }
 
 func TestSC29RefusedStarts(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	pipeline := x.call(t.Context(), "amends output create -manifest @source.json -topic "+x.output).stdout
-	x.write("threshold.json", strings.Replace(pipeline, `"threshold": 60`, `"threshold": 61`, 1))
-	x.write("unknown.json", strings.Replace(pipeline, `"namespace"`, `"name_space"`, 1))
+	pipeline := x.Call(t.Context(), "amends output create -manifest @source.json -topic "+x.output).Stdout
+	x.Write("threshold.json", strings.Replace(pipeline, `"threshold": 60`, `"threshold": 61`, 1))
+	x.Write("unknown.json", strings.Replace(pipeline, `"namespace"`, `"name_space"`, 1))
 	other := strings.Replace(pipeline, `"topic": "amends-test-output"`, `"topic": "amends-test-outpud"`, 1)
-	x.write("binding.json", other)
-	x.write("nowhere.json", strings.Replace(pipeline, `"namespace": "demo"`, `"namespace": "nowhere"`, 1))
+	x.Write("binding.json", other)
+	x.Write("nowhere.json", strings.Replace(pipeline, `"namespace": "demo"`, `"namespace": "nowhere"`, 1))
 	for _, role := range []string{"source", "relay", "view"} {
 		x.role(13, "threshold", "amends -role "+role+" -manifest @threshold.json")
 		x.role(2, "name_space", "amends -role "+role+" -manifest @unknown.json")
 	}
 	x.role(11, "no such topic", "amends -role relay -manifest @binding.json")
-	x.want(13, "threshold", "amends view show -manifest @threshold.json")
-	x.want(6, "UNAVAILABLE  CONFIGURATION", "amends verify -manifest @threshold.json")
-	x.want(13, "binding", "amends view show -manifest @binding.json")
-	x.want(13, "binding", "amends verify -manifest @binding.json")
-	x.want(13, "binding", "amends source load -manifest @binding.json -file "+fixture(t, "before.jsonl"))
-	x.want(13, "no such namespace", "amends verify -manifest @nowhere.json")
-	x.want(13, "no such namespace", "amends view show -manifest @nowhere.json")
-	x.want(13, "binding", "amends output create -manifest @source.json -topic elsewhere")
-	x.want(2, "must not be the source", "amends output create -manifest @source.json -topic "+x.source)
-	x.want(1, "never adopted", "amends source create -namespace demo -topic "+x.source)
+	x.Want(13, "threshold", "amends view show -manifest @threshold.json")
+	x.Want(6, "UNAVAILABLE  CONFIGURATION", "amends verify -manifest @threshold.json")
+	x.Want(13, "binding", "amends view show -manifest @binding.json")
+	x.Want(13, "binding", "amends verify -manifest @binding.json")
+	x.Want(13, "binding", "amends source load -manifest @binding.json -file "+programtest.Fixture(t, "before.jsonl"))
+	x.Want(13, "no such namespace", "amends verify -manifest @nowhere.json")
+	x.Want(13, "no such namespace", "amends view show -manifest @nowhere.json")
+	x.Want(13, "binding", "amends output create -manifest @source.json -topic elsewhere")
+	x.Want(2, "must not be the source", "amends output create -manifest @source.json -topic "+x.source)
+	x.Want(1, "never adopted", "amends source create -namespace demo -topic "+x.source)
 }
 
 func TestEmptyDatabaseIsRefusedAndStaysEmpty(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	x.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	for _, line := range []string{"amends view show -manifest @pipeline.json", "amends verify -manifest @pipeline.json"} {
-		x.want(13, "no amends schema", line)
+		x.Want(13, "no amends schema", line)
 	}
-	if a := x.want(0, "", "amends migrate status"); !strings.Contains(a.stdout, "missing") || strings.Contains(a.stdout, "applied") {
-		t.Errorf("migrate status: %s", a.stdout)
+	if a := x.Want(0, "", "amends migrate status"); !strings.Contains(a.Stdout, "missing") || strings.Contains(a.Stdout, "applied") {
+		t.Errorf("migrate status: %s", a.Stdout)
 	}
-	x.want(0, "up to date", "amends migrate up")
-	x.want(0, "up to date", "amends migrate up")
-	a := x.want(0, "", "amends migrate status -o json")
+	x.Want(0, "up to date", "amends migrate up")
+	x.Want(0, "up to date", "amends migrate up")
+	a := x.Want(0, "", "amends migrate status -o json")
 	var m struct {
 		Migrations []struct {
 			State string `json:"state"`
 		} `json:"migrations"`
 	}
-	if err := json.Unmarshal([]byte(a.stdout), &m); err != nil || len(m.Migrations) == 0 || m.Migrations[0].State != "applied" {
-		t.Errorf("%v: %s", err, a.stdout)
+	if err := json.Unmarshal([]byte(a.Stdout), &m); err != nil || len(m.Migrations) == 0 || m.Migrations[0].State != "applied" {
+		t.Errorf("%v: %s", err, a.Stdout)
 	}
-	x.want(13, "no such namespace", "amends view show -manifest @pipeline.json")
+	x.Want(13, "no such namespace", "amends view show -manifest @pipeline.json")
 }
 
 func TestSC24TopicsThatAreNotTheNamespaces(t *testing.T) {
@@ -228,7 +226,7 @@ func TestSC24TopicsThatAreNotTheNamespaces(t *testing.T) {
 		"recreated": {role: "source", cause: "incarnation", do: func(x *space) error {
 			_, err := x.admin.DeleteTopic(t.Context(), x.source)
 			if err == nil {
-				x.want(0, "", "amends source create -namespace demo -topic "+x.source)
+				x.Want(0, "", "amends source create -namespace demo -topic "+x.source)
 			}
 			return err
 		}},
@@ -258,9 +256,9 @@ func TestSC24TopicsThatAreNotTheNamespaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.role(11, c.cause, "amends -role "+c.role+" -manifest @pipeline.json")
-			x.want(6, "UNAVAILABLE", "amends verify -manifest @pipeline.json")
+			x.Want(6, "UNAVAILABLE", "amends verify -manifest @pipeline.json")
 			if c.role == "source" {
-				x.want(11, c.cause, "amends source load -manifest @source.json -file "+fixture(t, "before.jsonl"))
+				x.Want(11, c.cause, "amends source load -manifest @source.json -file "+programtest.Fixture(t, "before.jsonl"))
 			}
 		})
 	}
@@ -269,11 +267,11 @@ func TestSC24TopicsThatAreNotTheNamespaces(t *testing.T) {
 func TestBadSourceFile(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	bad := x.write("bad.jsonl", `{"schema":1,"txn_id":"T-1","revision":1,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":100}`+"\n"+
+	bad := x.Write("bad.jsonl", `{"schema":1,"txn_id":"T-1","revision":1,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":100}`+"\n"+
 		`{"schema":1,"txn_id":"T-2","revision":1,"state":"active","item":"gadget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":1}`+"\n{}\n")
-	a := x.want(2, "line 2 column 1: UNKNOWN_KEY", "amends source load -manifest @source.json -file "+bad)
-	if a.stdout != "" || !strings.Contains(a.stderr, "line 3 column 3: MALFORMED: schema is missing") {
-		t.Errorf("%q\n%s", a.stdout, a.stderr)
+	a := x.Want(2, "line 2 column 1: UNKNOWN_KEY", "amends source load -manifest @source.json -file "+bad)
+	if a.Stdout != "" || !strings.Contains(a.Stderr, "line 3 column 3: MALFORMED: schema is missing") {
+		t.Errorf("%q\n%s", a.Stdout, a.Stderr)
 	}
 	admin, err := broker.Open(broker.Options{Brokers: x.brokers})
 	if err != nil {
@@ -283,17 +281,17 @@ func TestBadSourceFile(t *testing.T) {
 	if ends, err := admin.Ends(t.Context(), x.source); err != nil || ends[0] != 0 || ends[1] != 0 {
 		t.Errorf("something was published: %v %v", ends, err)
 	}
-	x.want(2, "no such file", "amends source load -manifest @source.json -file @none")
-	a = x.want(0, "published 3 records", "amends source load -manifest @source.json -o json -file "+fixture(t, "before.jsonl"))
-	if want := `{"partition":0,"offset":0,"txn_id":"T-1","revision":1}` + "\n"; !strings.HasPrefix(a.stdout, want) {
-		t.Errorf("%s", a.stdout)
+	x.Want(2, "no such file", "amends source load -manifest @source.json -file @none")
+	a = x.Want(0, "published 3 records", "amends source load -manifest @source.json -o json -file "+programtest.Fixture(t, "before.jsonl"))
+	if want := `{"partition":0,"offset":0,"txn_id":"T-1","revision":1}` + "\n"; !strings.HasPrefix(a.Stdout, want) {
+		t.Errorf("%s", a.Stdout)
 	}
 }
 
 func TestBusyGuardAndIncomplete(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: x.env["AMENDS_DATABASE_URL"], AllowFsyncOff: true})
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: x.Env["AMENDS_DATABASE_URL"], AllowFsyncOff: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +301,7 @@ func TestBusyGuardAndIncomplete(t *testing.T) {
 			Incarnation string `json:"source_incarnation"`
 		} `json:"config"`
 	}
-	text := x.call(t.Context(), "amends output create -manifest @source.json -topic "+x.output).stdout
+	text := x.Call(t.Context(), "amends output create -manifest @source.json -topic "+x.output).Stdout
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -311,31 +309,31 @@ func TestBusyGuardAndIncomplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := "amends source load -manifest @pipeline.json -file " + fixture(t, "before.jsonl")
-	x.want(1, "held by another process", load)
-	x.want(3, "LOAD_RUNNING", "amends verify -manifest @pipeline.json -timeout 300ms")
+	load := "amends source load -manifest @pipeline.json -file " + programtest.Fixture(t, "before.jsonl")
+	x.Want(1, "held by another process", load)
+	x.Want(3, "LOAD_RUNNING", "amends verify -manifest @pipeline.json -timeout 300ms")
 	if err := g.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x.want(0, "", load)
-	x.want(3, "SOURCE_NOT_PROCESSED partition 0 offset 0", "amends verify -manifest @pipeline.json -timeout 300ms")
-	x.want(0, "", "amends verify -manifest @pipeline.json -live")
+	x.Want(0, "", load)
+	x.Want(3, "SOURCE_NOT_PROCESSED partition 0 offset 0", "amends verify -manifest @pipeline.json -timeout 300ms")
+	x.Want(0, "", "amends verify -manifest @pipeline.json -live")
 }
 
 func TestSC38NoStandbyEndsWithFenced(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	first := x.start("amends run -manifest @pipeline.json -role relay,view")
+	first := x.Start("amends run -manifest @pipeline.json -role relay,view")
 	deadline := time.Now().Add(20 * time.Second)
-	for !strings.Contains(first.stderr.String(), "taken") && !strings.Contains(first.stderr.String(), "lease") {
+	for !strings.Contains(first.Stderr.String(), "taken") && !strings.Contains(first.Stderr.String(), "lease") {
 		if time.Now().After(deadline) {
-			t.Fatalf("no lease was taken: %s", first.stderr)
+			t.Fatalf("no lease was taken: %s", first.Stderr)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	x.role(10, "another process runs this role", "amends run -manifest @pipeline.json -role view -no-standby")
 	x.role(10, "another process runs this role", "amends run -manifest @pipeline.json -role relay -no-standby")
-	first.stop()
+	first.Stop(stopsWithin)
 }
 
 func TestServicesAway(t *testing.T) {
@@ -349,17 +347,17 @@ func TestServicesAway(t *testing.T) {
 	closed.Close()
 	began := time.Now()
 	x.role(1, "broker unavailable", "amends -role source -manifest @pipeline.json -max-wait 500ms -brokers "+nowhere)
-	u, err := url.Parse(x.env["AMENDS_DATABASE_URL"])
+	u, err := url.Parse(x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	password := "planted-secret"
 	u.Host, u.User = nowhere, url.UserPassword("someone", password)
-	x.env["AMENDS_DATABASE_URL"] = u.String()
+	x.Env["AMENDS_DATABASE_URL"] = u.String()
 	for _, line := range []string{"amends -role source -manifest @pipeline.json -max-wait 300ms", "amends verify -manifest @pipeline.json -timeout 300ms"} {
-		a := x.call(t.Context(), line)
-		if a.code != 1 || !strings.Contains(a.lastLine(), "database unavailable") || strings.Contains(a.stderr+a.stdout, password) {
-			t.Errorf("%s: code %d\n%s", line, a.code, a.stderr)
+		a := x.Call(t.Context(), line)
+		if a.Code != 1 || !strings.Contains(a.Cause(), "database unavailable") || strings.Contains(a.Stderr+a.Stdout, password) {
+			t.Errorf("%s: code %d\n%s", line, a.Code, a.Stderr)
 		}
 	}
 	if d := time.Since(began); d > 25*time.Second {
@@ -370,13 +368,13 @@ func TestServicesAway(t *testing.T) {
 func TestVerifyRecordsItsRun(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	x.want(0, "", "amends verify -manifest @pipeline.json")
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: x.env["AMENDS_DATABASE_URL"], AllowFsyncOff: true})
+	x.Want(0, "", "amends verify -manifest @pipeline.json")
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: x.Env["AMENDS_DATABASE_URL"], AllowFsyncOff: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	raw, err := os.ReadFile(x.path("pipeline.json"))
+	raw, err := os.ReadFile(x.Path("pipeline.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

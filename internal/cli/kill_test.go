@@ -14,6 +14,7 @@ import (
 	"amends/internal/embedded"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/programtest"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/wire"
@@ -82,22 +83,19 @@ func TestDemoKilledTenTimesLosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := s.call(t.Context(), "amends verify -deep"); a.code != 0 {
-			t.Fatalf("after %d kills: %s\n%s", n, a.stdout, a.stderr)
+		if a := s.Call(t.Context(), "amends verify -deep"); a.Code != 0 {
+			t.Fatalf("after %d kills: %s\n%s", n, a.Stdout, a.Stderr)
 		}
 		compareJournal(t, e.DatabaseURL, m, st.acknowledged)
 		if n == kills {
-			p.stop()
+			p.Stop(stopsWithin)
 			break
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan time.Duration, 1)
 		go func() { done <- st.stream(ctx, t, e.Brokers, m) }()
 		time.Sleep(time.Duration(400+rand.IntN(600)) * time.Millisecond)
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		<-p.done
+		p.Kill()
 		killed := time.Now()
 		cancel()
 		streamed += <-done - time.Since(killed)
@@ -110,23 +108,15 @@ func TestDemoKilledTenTimesLosesNothing(t *testing.T) {
 }
 
 // startDemo starts a demo and waits for its story's end.
-func startDemo(t *testing.T, s *shell, dir string) (*process, embedded.Endpoints) {
+func startDemo(t *testing.T, s *shell, dir string) (*programtest.Process, embedded.Endpoints) {
 	t.Helper()
-	cmd, stdout, stderr := s.command("amends demo")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, cmd: cmd, stderr: stderr, done: make(chan error, 1), line: "amends demo"}
-	go func() { p.done <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(stdout.String(), "Running."); time.Sleep(20 * time.Millisecond) {
+	p := s.Start("amends demo")
+	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(p.Stdout.String(), "Running."); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the demo did not get there:\n%s\n%s", stdout, stderr)
+			t.Fatalf("the demo did not get there:\n%s\n%s", p.Stdout, p.Stderr)
 		}
-		select {
-		case err := <-p.done:
-			t.Fatalf("the demo ended: %v\n%s\n%s", err, stdout, stderr)
-		default:
+		if p.Ended() {
+			t.Fatalf("the demo ended: %+v", p.Wait())
 		}
 	}
 	e, running, err := embedded.Running(dir)

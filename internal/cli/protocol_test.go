@@ -12,9 +12,9 @@ func TestUnknownGroupProtocolIsUsage(t *testing.T) {
 	for protocol, cause := range map[string]string{"lazy": "the protocols are eager, cooperative and consumer", "": "unknown group protocol",
 		"eager": "nowhere.json", "cooperative": "nowhere.json", "consumer": "nowhere.json"} {
 		for _, form := range []string{"amends run -role source", "amends -role source"} {
-			a := s.call(t.Context(), form+" -manifest nowhere.json -group-protocol="+protocol)
-			if a.code != 2 || !strings.Contains(a.stderr, cause) {
-				t.Errorf("%s with %q: code %d: %s", form, protocol, a.code, a.stderr)
+			a := s.Call(t.Context(), form+" -manifest nowhere.json -group-protocol="+protocol)
+			if a.Code != 2 || !strings.Contains(a.Stderr, cause) {
+				t.Errorf("%s with %q: code %d: %s", form, protocol, a.Code, a.Stderr)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 type verified struct {
@@ -45,20 +46,20 @@ func TestSC28WorkedSession(t *testing.T) {
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": pgtest.New(t), "AMENDS_BROKERS": "127.0.0.1:1"})
 	b := strings.Join(brokers, ",")
 	source, output := kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers)
-	s.write("source.json", s.run(fmt.Sprintf("amendsctl source-create -brokers %s -namespace pipeline-demo-1 -topic %s", b, source)))
+	s.Write("source.json", s.run(fmt.Sprintf("amendsctl source-create -brokers %s -namespace pipeline-demo-1 -topic %s", b, source)))
 	pipeline := s.run(fmt.Sprintf("amendsctl output-create -brokers %s -manifest @source.json -topic %s", b, output))
-	s.write("pipeline.json", pipeline)
+	s.Write("pipeline.json", pipeline)
 	if again := s.run(fmt.Sprintf("amendsctl output-create -brokers %s -manifest @source.json -topic %s", b, output)); again != pipeline {
 		t.Errorf("a lost output was recovered as another manifest:\n%s\n%s", pipeline, again)
 	}
-	var running []*process
+	var running []*programtest.Process
 	for _, role := range []string{"source", "source", "relay", "view"} {
-		running = append(running, s.start(fmt.Sprintf("amends -role %s -brokers %s -manifest @pipeline.json", role, b)))
+		running = append(running, s.Start(fmt.Sprintf("amends -role %s -brokers %s -manifest @pipeline.json", role, b)))
 	}
 	for _, load := range []struct{ file, want string }{
 		{"before.jsonl", "0 0 T-1 1\n0 1 T-2 1\n0 2 T-3 1\n"}, {"correction.jsonl", "0 3 T-1 2\n"}, {"cancel-last-day.jsonl", "0 4 T-3 2\n"},
 	} {
-		got := s.run(fmt.Sprintf("amendsctl source-load -brokers %s -manifest @pipeline.json -file %s", b, fixture(t, load.file)))
+		got := s.run(fmt.Sprintf("amendsctl source-load -brokers %s -manifest @pipeline.json -file %s", b, programtest.Fixture(t, load.file)))
 		if got != load.want {
 			t.Errorf("%s printed %q, want %q", load.file, got, load.want)
 		}
@@ -77,7 +78,7 @@ func TestSC28WorkedSession(t *testing.T) {
 		t.Errorf("view-show printed %s", shown)
 	}
 	for _, p := range running {
-		p.stop()
+		p.Stop(stopsWithin)
 	}
 }
 
@@ -100,29 +101,29 @@ func TestSC41SourceRunsBeforeTheBinding(t *testing.T) {
 	b := strings.Join(brokers, ",")
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": pgtest.New(t), "AMENDS_BROKERS": b})
 	source, output := kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers)
-	s.write("source.json", s.run("amendsctl source-create -namespace pending -topic "+source))
-	worker := s.start("amends -role source -manifest @source.json")
+	s.Write("source.json", s.run("amendsctl source-create -namespace pending -topic "+source))
+	worker := s.Start("amends -role source -manifest @source.json")
 	for _, f := range []string{"before.jsonl", "correction.jsonl", "cancel-last-day.jsonl"} {
-		s.run("amends source load -manifest @source.json -file " + fixture(t, f))
+		s.run("amends source load -manifest @source.json -file " + programtest.Fixture(t, f))
 	}
-	s.want(2, "not bound", "amends -role relay -manifest @source.json")
-	s.want(2, "not bound", "amends run -manifest @source.json")
-	s.want(2, "not bound", "amends verify -manifest @source.json")
+	s.Want(2, "not bound", "amends -role relay -manifest @source.json")
+	s.Want(2, "not bound", "amends run -manifest @source.json")
+	s.Want(2, "not bound", "amends verify -manifest @source.json")
 	if shown := s.run("amends view show -manifest @source.json"); !strings.Contains(shown, "not bound") {
 		t.Errorf("view show of an unbound manifest: %s", shown)
 	}
-	s.write("pipeline.json", s.run("amends output create -manifest @source.json -topic "+output))
-	rest := s.start("amends run -manifest @pipeline.json -role relay,view")
+	s.Write("pipeline.json", s.run("amends output create -manifest @source.json -topic "+output))
+	rest := s.Start("amends run -manifest @pipeline.json -role relay,view")
 	v := verifyJSON(t, s.run("amends verify -manifest @pipeline.json -deep -o json"))
 	if v.Status != "PASS" || v.Messages != 11 || v.Boundary[0].SourceEnd != 5 {
 		t.Errorf("%+v", v)
 	}
 	// Loading again by the unbound manifest is duplicate evidence: nothing is published (SC04).
-	s.run("amends source load -manifest @source.json -file " + fixture(t, "before.jsonl"))
+	s.run("amends source load -manifest @source.json -file " + programtest.Fixture(t, "before.jsonl"))
 	v = verifyJSON(t, s.run("amends verify -manifest @pipeline.json -o json"))
 	if v.Status != "PASS" || v.Messages != 11 || v.Boundary[0].SourceEnd != 8 {
 		t.Errorf("%+v", v)
 	}
-	worker.stop()
-	rest.stop()
+	worker.Stop(stopsWithin)
+	rest.Stop(stopsWithin)
 }

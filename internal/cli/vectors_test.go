@@ -18,6 +18,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 )
@@ -71,24 +72,24 @@ func throughThePath(t *testing.T, s *shell, brokers []string, folder string) *ma
 	}
 	_, after, _ := strings.Cut(string(config), `"namespace": "`)
 	namespace, _, _ := strings.Cut(after, `"`)
-	a := s.want(0, "", fmt.Sprintf("amends source create -namespace %s -topic %s -config %s", namespace, kafkatest.Topic(t, brokers), filepath.Join(folder, "config.json")))
-	s.write("source.json", a.stdout)
-	a = s.want(0, "", "amends output create -manifest @source.json -topic "+kafkatest.Topic(t, brokers))
-	s.write("pipeline.json", a.stdout)
-	m, err := manifest.Parse([]byte(a.stdout))
+	a := s.Want(0, "", fmt.Sprintf("amends source create -namespace %s -topic %s -config %s", namespace, kafkatest.Topic(t, brokers), filepath.Join(folder, "config.json")))
+	s.Write("source.json", a.Stdout)
+	a = s.Want(0, "", "amends output create -manifest @source.json -topic "+kafkatest.Topic(t, brokers))
+	s.Write("pipeline.json", a.Stdout)
+	m, err := manifest.Parse([]byte(a.Stdout))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan answer, 1)
-	go func() { ended <- s.call(ctx, "amends run -manifest @pipeline.json -workers 2") }()
-	s.want(0, "", "amends source load -manifest @pipeline.json -format raw -file "+filepath.Join(folder, "raw.jsonl"))
-	if a := s.call(t.Context(), "amends verify -manifest @pipeline.json -deep"); a.code != 0 && a.code != 4 {
-		t.Errorf("verify ended with %d: %s", a.code, a.lastLine())
+	ended := make(chan programtest.Answer, 1)
+	go func() { ended <- s.Call(ctx, "amends run -manifest @pipeline.json -workers 2") }()
+	s.Want(0, "", "amends source load -manifest @pipeline.json -format raw -file "+filepath.Join(folder, "raw.jsonl"))
+	if a := s.Call(t.Context(), "amends verify -manifest @pipeline.json -deep"); a.Code != 0 && a.Code != 4 {
+		t.Errorf("verify ended with %d: %s", a.Code, a.Cause())
 	}
 	cancel()
-	if a := <-ended; a.code != 0 {
-		t.Errorf("the roles ended with %d: %s", a.code, a.stderr)
+	if a := <-ended; a.Code != 0 {
+		t.Errorf("the roles ended with %d: %s", a.Code, a.Stderr)
 	}
 	return m
 }
