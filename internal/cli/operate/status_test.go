@@ -108,6 +108,15 @@ func TestStatusTellsOfTheAudit(t *testing.T) {
 	x.want(5, "JOURNAL", "verify -deep")
 	x.sql("UPDATE amends.audit_state SET checked_at = clock_timestamp(), verified_at = clock_timestamp()")
 	x.want(5, "status DRIFT: the last verification found 1 difference", "status")
+	// Nor does a verification that is not deep refute it, nor one that came to no result; another deep one does.
+	x.want(0, "", "verify -live")
+	x.want(5, "status DRIFT: the last verification found 1 difference", "status").has(t, "last verification: DRIFT  1 difference; the first: JOURNAL")
+	x.sql("INSERT INTO amends.verifications (started_at, keys, outputs, differences, namespace_id, quiesced, deep, audit, status, boundary, detail) " +
+		"SELECT now(), 0, 0, 0, namespace_id, true, true, false, 'INCOMPLETE', '[]', 'late' FROM amends.namespaces")
+	x.want(5, "status DRIFT", "status")
+	x.exec("UPDATE amends.journal SET quantity = 100 WHERE quantity = 101")
+	x.want(0, "", "verify -live -deep")
+	x.want(0, "", "status").has(t, "verified PASS")
 }
 
 // The database is enough: without the broker the lag is unknown, and the answer says so.

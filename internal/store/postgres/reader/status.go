@@ -57,7 +57,9 @@ func (r *Snapshot) Leases(ctx context.Context) ([]Lease, error) {
 	}, r.namespace)
 }
 
-// LastVerification returns the verification recorded last, nil if there is none (S10).
+// LastVerification returns the verification that tells most of now, nil if there is none (S10): the one recorded last, unless the
+// last that came to a result, or the last such deep one, found DRIFT. What an incomplete or a less thorough one did not look at is
+// not refuted by it.
 func (r *Snapshot) LastVerification(ctx context.Context) (*store.Verification, error) {
 	var v store.Verification
 	var boundary []byte
