@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"amends/internal/programtest"
 )
 
 // commands returns every command of a program that does something, as the words that call it.
 func commands(t *testing.T, s *shell, words ...string) [][]string {
 	t.Helper()
-	a := s.words(t.Context(), "", append(slices.Clone(words), "-help")...)
-	_, list, _ := strings.Cut(a.stdout, "\nCommands:\n")
+	a := s.words(append(slices.Clone(words), "-help")...)
+	_, list, _ := strings.Cut(a.Stdout, "\nCommands:\n")
 	var all [][]string
 	for _, line := range strings.Split(list, "\n") {
 		if strings.TrimSpace(line) == "" {
@@ -39,7 +41,7 @@ func TestEveryCommandHasItsManualPage(t *testing.T) {
 			t.Fatalf("%s has %d commands", program, len(all))
 		}
 		for _, words := range all {
-			b, err := os.ReadFile(s.path(program + "/man1/" + strings.Join(words, "-") + ".1"))
+			b, err := os.ReadFile(s.Path(program + "/man1/" + strings.Join(words, "-") + ".1"))
 			if err != nil {
 				t.Error(err)
 				continue
@@ -48,7 +50,7 @@ func TestEveryCommandHasItsManualPage(t *testing.T) {
 				t.Errorf("%v: %s", words, b)
 			}
 		}
-		pages, err := filepath.Glob(s.path(program + "/man?/*"))
+		pages, err := filepath.Glob(s.Path(program + "/man?/*"))
 		if err != nil || len(pages) < len(all)+3 {
 			t.Fatalf("%d pages, %v", len(pages), err)
 		}
@@ -58,7 +60,7 @@ func TestEveryCommandHasItsManualPage(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), man, "--warnings", "-l", page)
 			cmd.Env = append(os.Environ(), "MANPAGER=cat", "LC_ALL=C.UTF-8")
-			var stdout, stderr buffer
+			var stdout, stderr programtest.Text
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Run(); err != nil || stderr.String() != "" || len(stdout.String()) < 200 {
 				t.Errorf("%s: %v %s%s", page, err, &stderr, &stdout)
@@ -71,19 +73,19 @@ func TestHelpTopics(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
 	for _, topic := range []string{"exit-codes", "statuses", "time"} {
-		if !strings.Contains(s.call(0, "amends help").stdout, "\n  "+topic+" ") {
+		if !strings.Contains(s.call(0, "amends help").Stdout, "\n  "+topic+" ") {
 			t.Errorf("help does not name the topic %s", topic)
 		}
 		for _, program := range []string{"amends", "amendsctl"} {
 			a := s.call(0, program+" help "+topic)
-			if title := strings.ToUpper(strings.ReplaceAll(topic, "-", " ")); a.first() != title || strings.Contains(a.stdout, "Flags") {
-				t.Errorf("%s help %s: %s", program, topic, a.stdout)
+			if title := strings.ToUpper(strings.ReplaceAll(topic, "-", " ")); a.First() != title || strings.Contains(a.Stdout, "Flags") {
+				t.Errorf("%s help %s: %s", program, topic, a.Stdout)
 			}
 		}
 	}
 	for line, cause := range map[string]string{"amends help tme": "did you mean: amends help time?", "amends help xyzzy": "unknown command", "amends help source crate": "unknown command"} {
-		if a := s.call(2, line); !strings.Contains(a.cause(), cause) {
-			t.Errorf("%s: %s", line, a.stderr)
+		if a := s.call(2, line); !strings.Contains(a.Cause(), cause) {
+			t.Errorf("%s: %s", line, a.Stderr)
 		}
 	}
 }
@@ -106,14 +108,14 @@ func TestCompletion(t *testing.T) {
 		"amends __complete view show -watch ":                  ":4",
 	} {
 		words := strings.Split(line, " ")
-		a := s.words(t.Context(), "", words...)
-		if a.code != 0 || !slices.ContainsFunc(strings.Split(a.stdout, "\n"), func(l string) bool { l, _, _ = strings.Cut(l, "\t"); return l == want }) {
-			t.Errorf("%s: code %d, want %q in\n%s%s", line, a.code, want, a.stdout, a.stderr)
+		a := s.words(words...)
+		if a.Code != 0 || !slices.ContainsFunc(strings.Split(a.Stdout, "\n"), func(l string) bool { l, _, _ = strings.Cut(l, "\t"); return l == want }) {
+			t.Errorf("%s: code %d, want %q in\n%s%s", line, a.Code, want, a.Stdout, a.Stderr)
 		}
 	}
 	for _, name := range []string{"bash", "zsh", "fish", "powershell"} {
-		if a := s.call(0, "amends completion "+name); len(a.stdout) < 1000 {
-			t.Errorf("%s: %s", name, a.stdout)
+		if a := s.call(0, "amends completion "+name); len(a.Stdout) < 1000 {
+			t.Errorf("%s: %s", name, a.Stdout)
 		}
 	}
 }
@@ -124,7 +126,7 @@ func TestWhatOnlyReadsCanBeWatched(t *testing.T) {
 	s := newShell(t, nil)
 	var got []string
 	for _, words := range commands(t, s, "amends") {
-		if strings.Contains(s.words(t.Context(), "", append(words, "-help")...).stdout, "--watch interval[=2s]") {
+		if strings.Contains(s.words(append(words, "-help")...).Stdout, "--watch interval[=2s]") {
 			got = append(got, strings.Join(words[1:], " "))
 		}
 	}

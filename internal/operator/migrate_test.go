@@ -29,7 +29,7 @@ type plan struct {
 
 func (s *shell) plan() plan {
 	s.t.Helper()
-	out := s.call(0, "amends migrate plan -o json").stdout
+	out := s.call(0, "amends migrate plan -o json").Stdout
 	conforms(s.t, "migrate-plan", out)
 	var p plan
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
@@ -53,11 +53,11 @@ func TestMigratePlanOfEmptyAndOlderDatabases(t *testing.T) {
 		}
 	}
 	a := s.call(0, "amends migrate plan -sql")
-	if want := fmt.Sprintf("%d migrations to apply, in one transaction", len(empty)); a.first() != want || !strings.Contains(a.stdout, "\nCREATE TABLE amends.journal (") {
-		t.Errorf("%q, want %q", a.first(), want)
+	if want := fmt.Sprintf("%d migrations to apply, in one transaction", len(empty)); a.First() != want || !strings.Contains(a.Stdout, "\nCREATE TABLE amends.journal (") {
+		t.Errorf("%q, want %q", a.First(), want)
 	}
-	if a := s.call(0, "amends migrate status"); a.first() != fmt.Sprintf("%d migrations are missing", len(empty)) {
-		t.Errorf("nothing may be applied by a plan: %q", a.first())
+	if a := s.call(0, "amends migrate status"); a.First() != fmt.Sprintf("%d migrations are missing", len(empty)) {
+		t.Errorf("nothing may be applied by a plan: %q", a.First())
 	}
 	s.call(0, "amends migrate up")
 	conn, err := pgx.Connect(t.Context(), url)
@@ -78,7 +78,7 @@ func TestMigratePlanOfEmptyAndOlderDatabases(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	text := s.call(0, "amends migrate plan").stdout
+	text := s.call(0, "amends migrate plan").Stdout
 	if !strings.Contains(text, "  journal: builds an index; who writes to it waits (") {
 		t.Error(text)
 	}
@@ -106,7 +106,7 @@ func TestWatchOutlastsAnOutage(t *testing.T) {
 		}
 		return false
 	})
-	if a.code != 0 || answers(a.stdout) <= before+2 || strings.Count(a.stderr, "waiting for PostgreSQL") > 3 {
-		t.Errorf("code %d\n%s\n%s", a.code, a.stdout, a.stderr)
+	if a.Code != 0 || answers(a.Stdout) <= before+2 || strings.Count(a.Stderr, "waiting for PostgreSQL") > 3 {
+		t.Errorf("code %d\n%s\n%s", a.Code, a.Stdout, a.Stderr)
 	}
 }

@@ -126,7 +126,7 @@ func TestEveryAnswerHasItsSchema(t *testing.T) {
 	s := newShell(t, nil)
 	answers := map[string]bool{}
 	for _, words := range commands(t, s, "amends") {
-		help := s.words(t.Context(), "", append(words, "-help")...).stdout
+		help := s.words(append(words, "-help")...).Stdout
 		if at := strings.Index(help, " on stdout: text"); at >= 0 && strings.Contains(strings.SplitN(help[at:], "\n", 2)[0], "json") {
 			answers[strings.Join(words[1:], "-")] = true
 		}

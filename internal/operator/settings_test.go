@@ -24,19 +24,19 @@ type printed struct {
 func TestConfigPrintSaysWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
-	s.env["AMENDS_CONFIG_FILE"] = s.write("amends.yaml", "# shop\nbrokers: [a:1, b:2]\ntimeout: 90s\n\nfile: f.jsonl\n")
-	s.env["AMENDS_TIMEOUT"] = "5s"
-	s.env["AMENDS_DATABASE_URL_FILE"] = s.write("secret", "postgres://u:hush@h/d")
-	s.env["AMENDS_BROKRES"] = "c:3"
-	s.env["AMENDS_XYZZY"] = "1"
-	s.env["AMENDS_TEST_DATA"] = "/nowhere"
-	s.env["UNRELATED"] = "1"
+	s.Env["AMENDS_CONFIG_FILE"] = s.Write("amends.yaml", "# shop\nbrokers: [a:1, b:2]\ntimeout: 90s\n\nfile: f.jsonl\n")
+	s.Env["AMENDS_TIMEOUT"] = "5s"
+	s.Env["AMENDS_DATABASE_URL_FILE"] = s.Write("secret", "postgres://u:hush@h/d")
+	s.Env["AMENDS_BROKRES"] = "c:3"
+	s.Env["AMENDS_XYZZY"] = "1"
+	s.Env["AMENDS_TEST_DATA"] = "/nowhere"
+	s.Env["UNRELATED"] = "1"
 	a := s.call(0, "amends config print -o json")
 	var got printed
-	if err := json.Unmarshal([]byte(a.stdout), &got); err != nil {
+	if err := json.Unmarshal([]byte(a.Stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.File == nil || *got.File != s.path("amends.yaml") {
+	if got.File == nil || *got.File != s.Path("amends.yaml") {
 		t.Errorf("file %v", got.File)
 	}
 	set := map[string]string{}
@@ -49,7 +49,7 @@ func TestConfigPrintSaysWhereValuesComeFrom(t *testing.T) {
 		"brokers":      "AMENDS_BROKERS a:1,b:2 file 2 false",
 		"timeout":      "AMENDS_TIMEOUT 5s environment 0 false",
 		"file":         "AMENDS_FILE f.jsonl file 5 false",
-		"dir":          "AMENDS_DIR " + s.env["AMENDS_DIR"] + " environment 0 false",
+		"dir":          "AMENDS_DIR " + s.Env["AMENDS_DIR"] + " environment 0 false",
 		"database_url": "AMENDS_DATABASE_URL_FILE  environment 0 true",
 	}
 	if diff := cmp.Diff(want, set); diff != "" {
@@ -59,14 +59,14 @@ func TestConfigPrintSaysWhereValuesComeFrom(t *testing.T) {
 		t.Error(u)
 	}
 	a = s.call(0, "amends config print")
-	if want := "5 settings are not the default: 3 in the environment, 2 in " + s.path("amends.yaml") + ", 0 by the running embedded stack"; a.first() != want {
-		t.Errorf("%q, want %q", a.first(), want)
+	if want := "5 settings are not the default: 3 in the environment, 2 in " + s.Path("amends.yaml") + ", 0 by the running embedded stack"; a.First() != want {
+		t.Errorf("%q, want %q", a.First(), want)
 	}
-	if !strings.Contains(a.stderr, "AMENDS_BROKRES is no setting and has no effect; did you mean AMENDS_BROKERS?\nAMENDS_XYZZY is no setting and has no effect\n") {
-		t.Error(a.stderr)
+	if !strings.Contains(a.Stderr, "AMENDS_BROKRES is no setting and has no effect; did you mean AMENDS_BROKERS?\nAMENDS_XYZZY is no setting and has no effect\n") {
+		t.Error(a.Stderr)
 	}
-	for _, out := range []string{a.stdout, a.stderr} {
-		if strings.Contains(out, "hush") || strings.Contains(out, s.path("secret")) {
+	for _, out := range []string{a.Stdout, a.Stderr} {
+		if strings.Contains(out, "hush") || strings.Contains(out, s.Path("secret")) {
 			t.Errorf("a secret is shown: %s", out)
 		}
 	}
@@ -76,7 +76,7 @@ func TestConfigPrintSaysWhereValuesComeFrom(t *testing.T) {
 func TestConfigPrintKeepsDefaultsApart(t *testing.T) {
 	t.Parallel()
 	var got printed
-	if err := json.Unmarshal([]byte(newShell(t, nil).call(0, "amendsctl config-print -o json").stdout), &got); err != nil {
+	if err := json.Unmarshal([]byte(newShell(t, nil).call(0, "amendsctl config-print -o json").Stdout), &got); err != nil {
 		t.Fatal(err)
 	}
 	roles := map[string]string{}
@@ -96,8 +96,8 @@ func TestConfigPrintKeepsDefaultsApart(t *testing.T) {
 func TestConfigPrintRefusesAFileThatNoCommandWouldTake(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
-	s.env["AMENDS_CONFIG_FILE"] = s.write("amends.yaml", "brokers: a:1\nbroker: b\n")
-	if a := s.call(2, "amends config print"); !strings.Contains(a.cause(), "line 2") {
-		t.Error(a.stderr)
+	s.Env["AMENDS_CONFIG_FILE"] = s.Write("amends.yaml", "brokers: a:1\nbroker: b\n")
+	if a := s.call(2, "amends config print"); !strings.Contains(a.Cause(), "line 2") {
+		t.Error(a.Stderr)
 	}
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,25 +21,14 @@ func newSpace(t *testing.T) *space {
 	t.Helper()
 	x := &space{database: pgtest.New(t)}
 	x.shell = newShell(t, map[string]string{"AMENDS_DATABASE_URL": x.database, "AMENDS_BROKERS": strings.Join(kafkatest.Embedded(t), ",")})
-	x.write("source.json", x.call(0, "amends source create -namespace demo -topic amends-test-source").stdout)
-	x.write("pipeline.json", x.call(0, "amends output create -manifest @source.json -topic amends-test-output").stdout)
-	x.env["AMENDS_MANIFEST"] = x.path("pipeline.json")
+	x.Write("source.json", x.call(0, "amends source create -namespace demo -topic amends-test-source").Stdout)
+	x.Write("pipeline.json", x.call(0, "amends output create -manifest @source.json -topic amends-test-output").Stdout)
+	x.Env["AMENDS_MANIFEST"] = x.Path("pipeline.json")
 	return x
 }
 
 // run runs the roles until the test's end.
-func (x *space) run() {
-	x.t.Helper()
-	ctx, stop := context.WithCancel(x.t.Context())
-	ended := make(chan answer, 1)
-	go func() { ended <- x.ask(ctx, "", "amends run") }()
-	x.t.Cleanup(func() {
-		stop()
-		if a := <-ended; a.code != 0 {
-			x.t.Errorf("the roles ended with %d: %s", a.code, a.stderr)
-		}
-	})
-}
+func (x *space) run() { x.t.Helper(); x.Roles("amends run") }
 
 // load loads a file of fixtures, or one of the shell's folder that begins with @, and waits until the view holds it.
 func (x *space) load(files ...string) {
@@ -56,12 +44,12 @@ func (x *space) load(files ...string) {
 		x.call(0, "amends source load -file "+f+" -format "+format)
 	}
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		a := x.ask(x.t.Context(), "", "amends verify -timeout 20s")
-		if a.code == 0 || a.code == 4 {
+		a := x.Call(x.t.Context(), "amends verify -timeout 20s")
+		if a.Code == 0 || a.Code == 4 {
 			return
 		}
 		if time.Since(began) > time.Minute {
-			x.t.Fatalf("the view does not get there: %s%s", a.stdout, a.stderr)
+			x.t.Fatalf("the view does not get there: %s%s", a.Stdout, a.Stderr)
 		}
 	}
 }

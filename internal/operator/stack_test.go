@@ -47,27 +47,27 @@ func TestCommandsFindTheRunningStack(t *testing.T) {
 		url = s.askStack()
 		return true
 	})
-	if a.code != 0 {
-		t.Fatalf("demo: code %d\n%s%s", a.code, a.stdout, a.stderr)
+	if a.Code != 0 {
+		t.Fatalf("demo: code %d\n%s%s", a.Code, a.Stdout, a.Stderr)
 	}
 	if url == "" {
 		return
 	}
-	if a := s.call(2, "amends sql -c 'SELECT 1'"); !strings.Contains(a.cause(), "AMENDS_DATABASE_URL is not set") {
-		t.Errorf("after the stack's end: %s", a.stderr)
+	if a := s.call(2, "amends sql -c 'SELECT 1'"); !strings.Contains(a.Cause(), "AMENDS_DATABASE_URL is not set") {
+		t.Errorf("after the stack's end: %s", a.Stderr)
 	}
 	s.spoil()
 	a = s.call(13, "amends demo -once")
-	if want := "begins anew"; !strings.Contains(a.cause(), "migration 2 (transport) has checksum") || !strings.Contains(a.cause(), "amends demo -reset "+want) {
-		t.Errorf("a stack of another version: %s", a.stderr)
+	if want := "begins anew"; !strings.Contains(a.Cause(), "migration 2 (transport) has checksum") || !strings.Contains(a.Cause(), "amends demo -reset "+want) {
+		t.Errorf("a stack of another version: %s", a.Stderr)
 	}
-	if a := s.call(0, "amends demo -once -reset -o json"); conforms(t, "demo", a.stdout) != 1 || !strings.Contains(a.stdout, `"status":"PASS"`) {
-		t.Errorf("after a reset: %s", a.stdout)
+	if a := s.call(0, "amends demo -once -reset -o json"); conforms(t, "demo", a.Stdout) != 1 || !strings.Contains(a.Stdout, `"status":"PASS"`) {
+		t.Errorf("after a reset: %s", a.Stdout)
 	}
 	ctx, stop = context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if a := s.until(ctx, stop, "amends dev -o json", func(out string) bool { return strings.HasSuffix(out, "\n") }); a.code != 0 || conforms(t, "dev", a.stdout) != 1 {
-		t.Errorf("dev: code %d\n%s%s", a.code, a.stdout, a.stderr)
+	if a := s.until(ctx, stop, "amends dev -o json", func(out string) bool { return strings.HasSuffix(out, "\n") }); a.Code != 0 || conforms(t, "dev", a.Stdout) != 1 {
+		t.Errorf("dev: code %d\n%s%s", a.Code, a.Stdout, a.Stderr)
 	}
 }
 
@@ -80,12 +80,12 @@ func (s *shell) askStack() string {
 		"amends migrate plan":          "nothing to do: the schema is up to date",
 		"amends config print":          "4 settings are not the default: 1 in the environment, no configuration file, 3 by the running embedded stack",
 	} {
-		if a := s.call(0, line); a.first() != first {
-			s.t.Errorf("%s: %q, want %q", line, a.first(), first)
+		if a := s.call(0, line); a.First() != first {
+			s.t.Errorf("%s: %q, want %q", line, a.First(), first)
 		}
 	}
 	var got printed
-	if err := json.Unmarshal([]byte(s.call(0, "amends config print -o json").stdout), &got); err != nil {
+	if err := json.Unmarshal([]byte(s.call(0, "amends config print -o json").Stdout), &got); err != nil {
 		s.t.Error(err)
 		return ""
 	}
@@ -95,7 +95,7 @@ func (s *shell) askStack() string {
 			from[x.Name] = x.Value
 		}
 	}
-	running, found, err := embedded.Running(s.env["AMENDS_DIR"])
+	running, found, err := embedded.Running(s.Env["AMENDS_DIR"])
 	if err != nil || !found {
 		s.t.Errorf("no stack runs: %v", err)
 		return ""
@@ -109,7 +109,7 @@ func (s *shell) askStack() string {
 // spoil makes the data of a stopped stack that of another version.
 func (s *shell) spoil() {
 	s.t.Helper()
-	stack, err := embedded.StartStack(s.t.Context(), embedded.StackOptions{Dir: s.env["AMENDS_DIR"]})
+	stack, err := embedded.StartStack(s.t.Context(), embedded.StackOptions{Dir: s.Env["AMENDS_DIR"]})
 	if err != nil {
 		s.t.Fatal(err)
 	}

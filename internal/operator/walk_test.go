@@ -84,11 +84,11 @@ balance,widget,berlin,2026-01-03,3,false,,,,,0,10,4,T-3,2
 alert,widget,berlin,2026-01-03,2,false,,,,,0,9,3,T-1,2
 status,widget,berlin,,1,true,,,,READY,0,1,0,T-1,1
 `
-	if diff := cmp.Diff(want, x.call(0, "amends view show -o csv").stdout); diff != "" {
+	if diff := cmp.Diff(want, x.call(0, "amends view show -o csv").Stdout); diff != "" {
 		t.Error(diff)
 	}
-	x.write("conflict.jsonl", `{"schema":1,"txn_id":"T-1","revision":2,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":71}`+"\n")
-	x.write("bad.raw", `{"partition":1,"key":null,"value":"AP8="}`+"\n"+`{"partition":0,"key":"e30=","value":"e30="}`+"\n")
+	x.Write("conflict.jsonl", `{"schema":1,"txn_id":"T-1","revision":2,"state":"active","item":"widget","location":"berlin","day":"2026-01-01","kind":"receipt","quantity":71}`+"\n")
+	x.Write("bad.raw", `{"partition":1,"key":null,"value":"AP8="}`+"\n"+`{"partition":0,"key":"e30=","value":"e30="}`+"\n")
 	x.load("@conflict.jsonl", "@bad.raw")
 	for _, r := range blocked {
 		x.walk(r)
@@ -99,12 +99,12 @@ status,widget,berlin,,1,true,,,,READY,0,1,0,T-1,1
 // resolve loads the record that diagnostics prints for the candidate that was there first: the key is certified again.
 func (x *space) resolve() {
 	x.t.Helper()
-	for _, line := range strings.Split(x.call(0, "amends diagnostics").stdout, "\n") {
+	for _, line := range strings.Split(x.call(0, "amends diagnostics").Stdout, "\n") {
 		if strings.HasPrefix(line, `{"schema":1,"txn_id":"T-1","revision":3,`) && strings.HasSuffix(line, `"quantity":70}`) {
-			x.write("resolving.jsonl", line+"\n")
+			x.Write("resolving.jsonl", line+"\n")
 		}
 	}
-	if n := conforms(x.t, "source-load", x.call(0, "amends source load -file @resolving.jsonl -o json").stdout); n != 1 {
+	if n := conforms(x.t, "source-load", x.call(0, "amends source load -file @resolving.jsonl -o json").Stdout); n != 1 {
 		x.t.Errorf("%d records published", n)
 	}
 	x.call(0, "amends verify")
@@ -117,21 +117,21 @@ func (x *space) walk(r row) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
 	defer cancel()
-	text := x.ask(ctx, "", "amends "+r.line)
-	if text.code != r.code {
-		x.t.Errorf("%s: %s: code %d, want %d\n%s%s", r.question, r.line, text.code, r.code, text.stdout, text.stderr)
+	text := x.Call(ctx, "amends "+r.line)
+	if text.Code != r.code {
+		x.t.Errorf("%s: %s: code %d, want %d\n%s%s", r.question, r.line, text.Code, r.code, text.Stdout, text.Stderr)
 	}
-	if !regexp.MustCompile("^(?:" + r.first + ")$").MatchString(text.first()) {
-		x.t.Errorf("%s: %s: the first line is %q, want %q", r.question, r.line, text.first(), r.first)
+	if !regexp.MustCompile("^(?:" + r.first + ")$").MatchString(text.First()) {
+		x.t.Errorf("%s: %s: the first line is %q, want %q", r.question, r.line, text.First(), r.first)
 	}
 	if r.json == "" {
 		r.json = "-o json"
 	}
-	answer := x.ask(ctx, "", "amends "+r.line+" "+r.json)
-	if answer.code != r.code {
-		x.t.Errorf("%s: %s %s: code %d, want %d\n%s", r.question, r.line, r.json, answer.code, r.code, answer.stderr)
+	answer := x.Call(ctx, "amends "+r.line+" "+r.json)
+	if answer.Code != r.code {
+		x.t.Errorf("%s: %s %s: code %d, want %d\n%s", r.question, r.line, r.json, answer.Code, r.code, answer.Stderr)
 	}
-	if conforms(x.t, r.schema, answer.stdout) == 0 {
+	if conforms(x.t, r.schema, answer.Stdout) == 0 {
 		x.t.Errorf("%s: %s %s answers nothing", r.question, r.line, r.json)
 	}
 	if !r.once {
@@ -154,8 +154,8 @@ func (x *space) watched(r row) {
 		}
 		return n >= 2
 	})
-	if a.code != 0 || conforms(x.t, r.schema, a.stdout) < 2 {
-		x.t.Errorf("%s: %s -watch: code %d\n%s%s", r.question, r.line, a.code, a.stdout, a.stderr)
+	if a.Code != 0 || conforms(x.t, r.schema, a.Stdout) < 2 {
+		x.t.Errorf("%s: %s -watch: code %d\n%s%s", r.question, r.line, a.Code, a.Stdout, a.Stderr)
 	}
 }
 
@@ -163,14 +163,14 @@ func (x *space) watched(r row) {
 func TestOperatorsTrouble(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	x.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	for _, line := range []string{"status", "balance widget berlin", "explain widget berlin", "history widget berlin", "diff -at 0/0 -at 0/1", "tail -e", "verify", "audit -once", "diagnostics",
 		"replay", "inspect", "view show", "sql -c 'TABLE balances'"} {
-		if a := x.call(13, "amends "+line); !strings.Contains(a.cause(), "no amends schema") || a.stdout != "" {
-			t.Errorf("%s of an empty database: %s%s", line, a.stdout, a.stderr)
+		if a := x.call(13, "amends "+line); !strings.Contains(a.Cause(), "no amends schema") || a.Stdout != "" {
+			t.Errorf("%s of an empty database: %s%s", line, a.Stdout, a.Stderr)
 		}
 	}
-	x.env["AMENDS_DATABASE_URL"] = x.database
+	x.Env["AMENDS_DATABASE_URL"] = x.database
 	x.run()
 	x.load("before.jsonl")
 	conn, err := pgx.Connect(t.Context(), x.database)
@@ -193,8 +193,8 @@ func TestOperatorsTrouble(t *testing.T) {
 	change("UPDATE amends.schema_migrations SET checksum = sha256('x') WHERE version = 2")
 	x.walk(row{question: "upgrade: where am I", line: "migrate status", code: 13, first: `does not fit this binary: migration 2 \(transport\) is applied with another checksum`, schema: "migrate-status"})
 	for _, line := range []string{"migrate plan", "migrate up", "status", "view show"} {
-		if a := x.call(13, "amends "+line); !strings.Contains(a.cause(), "migration 2 (transport) has checksum") {
-			t.Errorf("%s: %s", line, a.stderr)
+		if a := x.call(13, "amends "+line); !strings.Contains(a.Cause(), "migration 2 (transport) has checksum") {
+			t.Errorf("%s: %s", line, a.Stderr)
 		}
 	}
 }
