@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +36,8 @@ type kind struct {
 	refused bool
 	// volatile: what is left at the end depends on what failed.
 	volatile bool
+	// looks: it changes nothing, so that all cases look at one namespace.
+	looks bool
 	// unbound and absent leave out the binding and the namespace.
 	unbound bool
 	absent  bool
@@ -75,7 +78,7 @@ func kinds() []*kind {
 	nothing := func(*cell) {}
 	worker := func(c *cell) error { return work(c.cfg, c.ns, example, 7) }
 	relay := func(c *cell) error { return c.relay(c.ns) }
-	return []*kind{
+	return slices.Concat([]*kind{
 		{name: "claim", op: "claim", setup: nothing, run: worker},
 		{name: "claim of a blocked row", op: "claim", setup: silentHolder, run: worker, mild: true},
 		{name: "position", op: "observe", setup: nothing, run: worker},
@@ -134,7 +137,7 @@ func kinds() []*kind {
 				})
 			})
 		}},
-	}
+	}, upkeepKinds(), readKinds(), serverKinds())
 }
 
 // silentHolder holds the partition row in a session that says nothing more.

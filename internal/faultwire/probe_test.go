@@ -26,6 +26,7 @@ type cell struct {
 	*database
 	kind   *kind
 	cfg    *manifest.Config
+	from   *cell // whose namespace it looks at; nil where it has its own
 	direct *postgres.Namespace
 	proxy  *faultwire.Proxy
 	db     *postgres.DB // through the proxy

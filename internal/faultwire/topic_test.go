@@ -22,7 +22,7 @@ type topic struct {
 func (m *topic) delivery() delivery.Topic {
 	return delivery.Topic{Topics: m, Name: m.name, Incarnation: m.incarnation, Partitions: 1,
 		NewProducer: func() (delivery.Producer, error) { return producer{m}, nil },
-		NewReader:   func() (delivery.Reader, error) { return &reader{topic: m}, nil }}
+		NewReader:   func() (delivery.Reader, error) { return &tail{topic: m}, nil }}
 }
 
 // see lets readers see the first records only, 0 for all.
@@ -92,17 +92,17 @@ func (p producer) Produce(_ context.Context, _ ledger.Partition, messages []brok
 
 func (producer) Close() {}
 
-type reader struct {
+type tail struct {
 	*topic
 	at ledger.Frontier
 }
 
-func (r *reader) Seek(_ context.Context, _ ledger.Partition, at ledger.Frontier) error {
+func (r *tail) Seek(_ context.Context, _ ledger.Partition, at ledger.Frontier) error {
 	r.at = at
 	return nil
 }
 
-func (r *reader) Poll(context.Context) ([]broker.Fetched, error) {
+func (r *tail) Poll(context.Context) ([]broker.Fetched, error) {
 	records := r.from(r.at)
 	if len(records) == 0 {
 		return nil, context.DeadlineExceeded
@@ -112,4 +112,4 @@ func (r *reader) Poll(context.Context) ([]broker.Fetched, error) {
 	return []broker.Fetched{{From: from, Next: r.at, Stable: ledger.Offset(r.at), Records: records}}, nil
 }
 
-func (*reader) Close() {}
+func (*tail) Close() {}

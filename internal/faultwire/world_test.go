@@ -33,6 +33,8 @@ type database struct {
 	conn *pgxpool.Pool
 	name int
 	mu   sync.Mutex // guards name
+	// making is held while a namespace is made.
+	making sync.Mutex
 }
 
 // server starts a PostgreSQL for many short connections: no disk waits for it and no password is checked, as nothing here
@@ -126,6 +128,11 @@ SELECT coalesce(string_agg(line, E'\n' ORDER BY line), '') FROM (
 		|| (expires_at > clock_timestamp()) FROM amends.leases x, n WHERE namespace_id = n.id
 	UNION ALL SELECT 'violation ' || (to_jsonb(x) - '{namespace_id,found_at}'::text[])::text FROM amends.protocol_errors x, n WHERE namespace_id = n.id
 	UNION ALL SELECT 'verification ' || (to_jsonb(x) - '{namespace_id,finished_at,verification_id}'::text[])::text FROM amends.verifications x, n WHERE namespace_id = n.id
+	UNION ALL SELECT 'audit ' || (to_jsonb(x) - '{namespace_id,checked_at,verified_at,full_at}'::text[])::text || (verified_at IS NOT NULL) || (full_at IS NOT NULL)
+		FROM amends.audit_state x, n WHERE namespace_id = n.id
+	UNION ALL SELECT 'audit chunk ' || (to_jsonb(x) - 'namespace_id')::text FROM amends.audit_chunks x, n WHERE namespace_id = n.id
+	UNION ALL SELECT 'rebuild ' || (to_jsonb(x) - '{namespace_id,origin_id,started_at,finished_at,incarnation}'::text[])::text || (incarnation IS NOT NULL)
+		|| (finished_at IS NOT NULL) || (SELECT namespace_id = origin_id FROM amends.namespaces WHERE namespace = replace($1, '-rebuilt', '')) FROM amends.rebuilds x, n WHERE namespace_id = n.id
 ) AS t (line)`
 
 // dump shows a namespace; harmless leaves out what an extra claim adds.
