@@ -211,7 +211,7 @@ type valve struct {
 // newValve returns a valve and the connection string through it.
 func (s *space) newValve() (*valve, string) {
 	s.t.Helper()
-	u, err := url.Parse(s.env["AMENDS_DATABASE_URL"])
+	u, err := url.Parse(s.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func killedWorkers(t *testing.T, protocol broker.GroupProtocol, rng *rand.Rand, 
 		s.shared(workers[0], workers[1])
 		time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
 		i := rng.IntN(2)
-		workers[i].kill()
+		workers[i].Kill()
 		began := time.Now()
 		s.everyPartitionMoves("source")
 		took = append(took, time.Since(began))

@@ -34,13 +34,13 @@ func (f *fleet) revive() {
 	f.s.t.Helper()
 	for _, role := range f.lines {
 		p := f.running[role]
-		if p != nil && !p.ended() {
+		if p != nil && !p.Ended() {
 			continue
 		}
-		if p != nil && p.cmd.ProcessState.Exited() {
-			code := p.cmd.ProcessState.ExitCode()
+		if p != nil && p.Cmd.ProcessState.Exited() {
+			code := p.Cmd.ProcessState.ExitCode()
 			if code != 1 && code != 10 && code != 12 {
-				f.s.t.Fatalf("%s ended with code %d\n%s", p.args, code, p.stderr.last(20))
+				f.s.t.Fatalf("%s ended with code %d\n%s", p.Line, code, p.Stderr.Last(20))
 			}
 			f.ended[code]++
 		}
@@ -81,7 +81,7 @@ func (f *fleet) killSome(rng *rand.Rand) (killed int) {
 	before := map[string]int64{}
 	for _, i := range rng.Perm(3)[:1+rng.IntN(3)] {
 		role := roles()[i]
-		f.running[role].kill()
+		f.running[role].Kill()
 		before[role] = f.s.number(progress(role))
 	}
 	f.revive()
@@ -180,7 +180,7 @@ func TestSC38Takeover(t *testing.T) {
 			}
 			s.settled(role)
 			term := s.number(terms(role))
-			pair[0].kill()
+			pair[0].Kill()
 			began := time.Now()
 			s.moves(role+": the standby installs itself", terms(role), term)
 			s.everyPartitionMoves(role)

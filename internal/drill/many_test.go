@@ -106,14 +106,14 @@ func TestC30BrokerAwayBetweenCommitAndPublication(t *testing.T) {
 	s.moves("the commit", emitted, s.number(receipted)+2)
 	kafka.Kill()
 	for _, role := range roles() {
-		f.running[role].kill()
+		f.running[role].Kill()
 	}
 	pending := s.number(emitted) - s.number(receipted)
 	f.revive() // every role starts while the broker is away and waits for it
 	time.Sleep(outage)
 	for _, role := range roles() {
-		if p := f.running[role]; p.ended() {
-			t.Fatalf("%s did not wait\n%s", role, p.stderr.last(5))
+		if p := f.running[role]; p.Ended() {
+			t.Fatalf("%s did not wait\n%s", role, p.Stderr.Last(5))
 		}
 	}
 	if got := s.number(emitted) - s.number(receipted); got != pending || pending < 3 {
@@ -143,7 +143,7 @@ func TestSC16RelayKilledBeforeTheReceipt(t *testing.T) {
 			s.input(10*i + n + 1)
 		}
 		l.waiting()
-		f.running["relay"].kill()
+		f.running["relay"].Kill()
 		l.release()
 		after, _ := s.consume(s.output, 0)
 		if len(after) == len(before) {
@@ -184,8 +184,8 @@ func TestSC30EndedBackends(t *testing.T) {
 		}
 	}
 	for _, role := range roles() {
-		if p := f.running[role]; p.ended() {
-			t.Errorf("%s ended\n%s", role, p.stderr.last(5))
+		if p := f.running[role]; p.Ended() {
+			t.Errorf("%s ended\n%s", role, p.Stderr.Last(5))
 		}
 	}
 	found := s.check(nil)

@@ -60,9 +60,9 @@ func TestNetworkAwayAndBack(t *testing.T) {
 		n.heal()
 		at := s.number(shown)
 		await(t, "rows after the cut", func() bool {
-			if inside.ended() {
-				if code := inside.cmd.ProcessState.ExitCode(); code != 1 && code != 10 && code != 12 {
-					t.Fatalf("code %d\n%s", code, inside.stderr.last(10))
+			if inside.Ended() {
+				if code := inside.Cmd.ProcessState.ExitCode(); code != 1 && code != 10 && code != 12 {
+					t.Fatalf("code %d\n%s", code, inside.Stderr.Last(10))
 				}
 				ended++
 				inside = s.start("run -manifest pipeline.json", n.enter()...)

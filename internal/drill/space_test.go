@@ -49,11 +49,11 @@ func newSpaceOn(t testing.TB, sh shape, brokers []string, database string) *spac
 	// The name is the group's too: tests side by side must not meet in one.
 	s := &space{site: newSite(t), name: "drilled-" + strings.ToLower(rand.Text()[:8]), brokers: brokers, partitions: sh.partitions, keys: sh.keys}
 	s.source, s.output = kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers)
-	s.env["AMENDS_DATABASE_URL"], s.env["AMENDS_BROKERS"] = database, strings.Join(brokers, ",")
+	s.Env["AMENDS_DATABASE_URL"], s.Env["AMENDS_BROKERS"] = database, strings.Join(brokers, ",")
 	s.connect()
-	s.write("config.json", s.config())
+	s.Write("config.json", s.config())
 	manifest, _ := s.run(0, fmt.Sprintf("source create -namespace %s -topic %s -config config.json", s.name, s.source))
-	s.write("source.json", manifest)
+	s.Write("source.json", manifest)
 	s.bind()
 	return s
 }
@@ -61,7 +61,7 @@ func newSpaceOn(t testing.TB, sh shape, brokers []string, database string) *spac
 func (s *space) bind() {
 	s.t.Helper()
 	manifest, _ := s.run(0, "output create -manifest source.json -topic "+s.output)
-	s.write("pipeline.json", manifest)
+	s.Write("pipeline.json", manifest)
 }
 
 // beside makes another namespace that reads the same source, on the same servers and with an output of its own.
@@ -69,14 +69,14 @@ func (s *space) beside(name string) *space {
 	s.t.Helper()
 	o := &space{site: newSite(s.t), name: name, brokers: s.brokers, partitions: s.partitions, keys: s.keys, source: s.source,
 		output: kafkatest.Topic(s.t, s.brokers), kafka: s.kafka, admin: s.admin, sql: s.sql}
-	for k, v := range s.env {
-		o.env[k] = v
+	for k, v := range s.Env {
+		o.Env[k] = v
 	}
-	raw, err := os.ReadFile(filepath.Join(s.dir, "source.json"))
+	raw, err := os.ReadFile(filepath.Join(s.Dir, "source.json"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	o.write("source.json", strings.Replace(string(raw), strconv.Quote(s.name), strconv.Quote(name), 1))
+	o.Write("source.json", strings.Replace(string(raw), strconv.Quote(s.name), strconv.Quote(name), 1))
 	o.bind()
 	return o
 }
@@ -105,7 +105,7 @@ func (s *space) config() string {
 func (s *space) connect() {
 	s.t.Helper()
 	var err error
-	if s.sql, err = pgxpool.New(context.Background(), s.env["AMENDS_DATABASE_URL"]); err != nil {
+	if s.sql, err = pgxpool.New(context.Background(), s.Env["AMENDS_DATABASE_URL"]); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(s.sql.Close)
@@ -224,7 +224,7 @@ func (s *space) hold(role string) *lock {
 func (s *space) holdBy(statement string) *lock {
 	s.t.Helper()
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.env["AMENDS_DATABASE_URL"])
+	conn, err := pgx.Connect(ctx, s.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func TestC2KilledInALargeRepair(t *testing.T) {
 	for range 5 {
 		l.waiting() // the repair is decided and sent, and cannot be written
 		time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
-		f.running["source"].kill() // its backend goes on waiting with the row locked: the next claim ends it
+		f.running["source"].Kill() // its backend goes on waiting with the row locked: the next claim ends it
 		epoch := s.number(ownerships)
 		f.revive()
 		s.moves("a claim", ownerships, epoch)

@@ -207,14 +207,14 @@ func altered(t *testing.T, a alteration, which string, traffic bool) (noticed []
 	for _, role := range watching {
 		f.running[role].ends(11, "")
 		noticed = append(noticed, time.Since(began))
-		if last := f.running[role].stderr.last(1); !strings.Contains(last, a.cause) && !strings.Contains(last, "is not in the log") {
+		if last := f.running[role].Stderr.Last(1); !strings.Contains(last, a.cause) && !strings.Contains(last, "is not in the log") {
 			t.Errorf("%s does not name the %s: %s", role, a.cause, last)
 		}
 	}
 	for _, role := range roles() { // every role checks both topics when it starts
 		p := s.role(role)
-		if p.ends(11, ""); !strings.Contains(p.stderr.last(1), a.cause) {
-			t.Errorf("%s started with %s", role, p.stderr.last(1))
+		if p.ends(11, ""); !strings.Contains(p.Stderr.Last(1), a.cause) {
+			t.Errorf("%s started with %s", role, p.Stderr.Last(1))
 		}
 	}
 	if out, _ := s.run(6, "verify -manifest pipeline.json"); !strings.HasPrefix(out, "UNAVAILABLE") {

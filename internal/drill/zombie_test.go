@@ -137,16 +137,16 @@ func TestZombies(t *testing.T) {
 func zombie(t *testing.T, role string, rng *rand.Rand, n int) (mode string, took time.Duration, found result) {
 	s := newSpace(t, shape{1, 3})
 	v, through := s.newValve()
-	direct := s.env["AMENDS_DATABASE_URL"]
+	direct := s.Env["AMENDS_DATABASE_URL"]
 	var holder, standby *process
 	for _, r := range roles() {
 		if r != role {
 			s.role(r)
 		}
 	}
-	s.env["AMENDS_DATABASE_URL"] = through
+	s.Env["AMENDS_DATABASE_URL"] = through
 	holder = s.role(role)
-	s.env["AMENDS_DATABASE_URL"] = direct
+	s.Env["AMENDS_DATABASE_URL"] = direct
 	s.input(0)
 	s.drained()
 	if role != "source" { // a second worker would take its part of the partitions at once: it is started after the stop

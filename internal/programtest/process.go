@@ -29,7 +29,7 @@ func (s *Shell) Start(line string, wrapper ...string) *Process {
 	return p
 }
 
-// StartWith is Start with settings, NAME=value, that stand before those of the shell.
+// StartWith is Start with settings, NAME=value, that replace those of the shell.
 func (s *Shell) StartWith(line string, settings ...string) *Process {
 	s.t.Helper()
 	p := &Process{t: s.t, Line: line, done: make(chan struct{})}
@@ -51,6 +51,9 @@ func (p *Process) run() {
 	p.t.Cleanup(func() {
 		_ = p.Cmd.Process.Kill()
 		<-p.done
+		if p.t.Failed() {
+			p.t.Logf("%s (%d) said last:\n%s", p.Line, p.Cmd.Process.Pid, p.Stderr.Last(12))
+		}
 	})
 }
 
@@ -89,16 +92,17 @@ func (p *Process) Kill() {
 func (p *Process) Stop(within time.Duration) {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
-	p.ends(0, "", within)
+	p.EndsWithin(0, "", within)
 }
 
 // Ends waits for the process, which must end with the code, its cause holding those words.
 func (p *Process) Ends(code int, cause string) {
 	p.t.Helper()
-	p.ends(code, cause, Deadline)
+	p.EndsWithin(code, cause, Deadline)
 }
 
-func (p *Process) ends(code int, cause string, within time.Duration) {
+// EndsWithin is Ends within that time.
+func (p *Process) EndsWithin(code int, cause string, within time.Duration) {
 	p.t.Helper()
 	if a := p.wait(within); !a.Is(code, cause) {
 		p.t.Fatalf("%s: code %d, want %d with %q\n%s", p.Line, a.Code, code, cause, a.Stderr)

@@ -40,8 +40,8 @@ func (w *world) compare(code int, line string) compared {
 	w.t.Helper()
 	a := w.want(code, "", line+" -o json")
 	var c compared
-	if err := json.Unmarshal([]byte(a.stdout), &c); err != nil {
-		w.t.Fatalf("%v: %s", err, a.stdout)
+	if err := json.Unmarshal([]byte(a.Stdout), &c); err != nil {
+		w.t.Fatalf("%v: %s", err, a.Stdout)
 	}
 	return c
 }
@@ -91,7 +91,7 @@ func (w *world) history(h *workload.History) {
 	for _, r := range h.Records {
 		fmt.Fprintf(&b, `{"partition":%d,"key":%s,"value":%s}`+"\n", r.Partition, encode(r.Key), encode(r.Value))
 	}
-	w.write("history.raw", b.String())
+	w.Write("history.raw", b.String())
 }
 
 // A rebuild of a random history equals it, blocked keys included; and whatever is then changed in one view is counted and
@@ -204,27 +204,27 @@ func TestCompareSaysDifferentCutsAndConfigurations(t *testing.T) {
 	w.want(0, "", rebuild+" -execute")
 	w.loaded(story[1])
 	a := w.want(5, "5 outputs of shop and shop2, at different cuts; the first: partition 0 balance widget berlin 2026-01-01: 70 (version 2, source 0/3) | 100 (version 1, source 0/0)", compare)
-	if !strings.Contains(a.stdout, "shop: 5 present, 1 withdrawn; cuts [4 0]\nshop2: 5 present, 0 withdrawn; cuts [3 0]\n") ||
-		!strings.Contains(a.stdout, "equal 1, other values 3, only in shop 1, only in shop2 1\n") {
-		t.Error(a.stdout)
+	if !strings.Contains(a.Stdout, "shop: 5 present, 1 withdrawn; cuts [4 0]\nshop2: 5 present, 0 withdrawn; cuts [3 0]\n") ||
+		!strings.Contains(a.Stdout, "equal 1, other values 3, only in shop 1, only in shop2 1\n") {
+		t.Error(a.Stdout)
 	}
 	// A view that lacks an output stands for what lies before the cause of the next one.
 	w.exec(`UPDATE amends.view_progress SET next_sequence = next_sequence - 1, cause_offset = 1 WHERE namespace_id = (SELECT origin_id FROM amends.rebuilds) AND partition = 0`)
-	if a := w.want(5, "", compare); !strings.Contains(a.stdout, "shop: 5 present, 1 withdrawn; cuts [2 0]\n") {
-		t.Error(a.stdout)
+	if a := w.want(5, "", compare); !strings.Contains(a.Stdout, "shop: 5 present, 1 withdrawn; cuts [2 0]\n") {
+		t.Error(a.Stdout)
 	}
-	w.write("other.json", w.want(0, "", "source create -namespace other -topic other-source -config "+w.write("other-config.json",
+	w.Write("other.json", w.want(0, "", "source create -namespace other -topic other-source -config "+w.Write("other-config.json",
 		`{"schema_version":1,"namespace":"other","ledger_origin":"2026-01-01","partitions":2,"quantity_scale":0,
-		"stock_keys":[{"item":"widget","location":"berlin","partition":0,"opening_balance":5,"threshold":60}]}`)).stdout)
+		"stock_keys":[{"item":"widget","location":"berlin","partition":0,"opening_balance":5,"threshold":60}]}`)).Stdout)
 	w.want(0, "", "output create -manifest @other.json -topic other-output")
 	if c := w.compare(5, "compare -manifest @pipeline.json -with @other.json"); len(c.Configuration) != 2 || !strings.Contains(c.Configuration[1], "opening_balance") || c.Differences.OnlyA != 5 {
 		t.Errorf("%+v", c)
 	}
-	w.write("three.json", w.want(0, "", "source create -namespace three -topic three-source -config "+w.write("three-config.json",
-		`{"schema_version":1,"namespace":"three","ledger_origin":"2026-01-01","partitions":3,"quantity_scale":0,"stock_keys":[]}`)).stdout)
+	w.Write("three.json", w.want(0, "", "source create -namespace three -topic three-source -config "+w.Write("three-config.json",
+		`{"schema_version":1,"namespace":"three","ledger_origin":"2026-01-01","partitions":3,"quantity_scale":0,"stock_keys":[]}`)).Stdout)
 	w.want(0, "", "output create -manifest @three.json -topic three-output")
 	w.want(2, "shop has 2, three has 3", "compare -manifest @pipeline.json -with @three.json")
 	w.want(2, "needs -with", "compare -manifest @pipeline.json")
 	w.want(2, "read manifest", "compare -manifest @pipeline.json -with @absent.json")
-	w.want(13, "none", "compare -manifest @pipeline.json -with "+w.write("none.json", strings.Replace(w.text("pipeline.json"), `"shop"`, `"none"`, 1)))
+	w.want(13, "none", "compare -manifest @pipeline.json -with "+w.Write("none.json", strings.Replace(w.Read("pipeline.json"), `"shop"`, `"none"`, 1)))
 }

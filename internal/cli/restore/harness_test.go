@@ -1,46 +1,34 @@
 package restore_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"amends/internal/broker"
-	"amends/internal/cli"
 	"amends/internal/faultwire"
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
-// TestMain lets the test binary stand in for the program.
-func TestMain(m *testing.M) {
-	if os.Getenv("AMENDS_TEST_MAIN") != "" {
-		os.Exit(cli.Main(cli.Nested))
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { programtest.Main(m) }
 
 // world is a namespace on a real database and an embedded broker, worked on by commands.
 type world struct {
+	*programtest.Shell
 	t     *testing.T
 	conn  *pgx.Conn
 	admin *broker.Admin
-	env   map[string]string
-	dir   string
 	url   string
 	host  []string // brokers
 }
@@ -55,8 +43,8 @@ func newWorld(t *testing.T, config string) *world {
 // newWorldOn is newWorld on a broker of the test's own.
 func newWorldOn(t *testing.T, brokers []string, config string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), url: pgtest.New(t), host: brokers}
-	w.env = map[string]string{"AMENDS_DIR": filepath.Join(w.dir, "no-stack"), "AMENDS_DATABASE_URL": w.url, "AMENDS_BROKERS": strings.Join(w.host, ",")}
+	w := &world{Shell: programtest.New(t), t: t, url: pgtest.New(t), host: brokers}
+	w.Env["AMENDS_DATABASE_URL"], w.Env["AMENDS_BROKERS"] = w.url, strings.Join(w.host, ",")
 	var err error
 	if w.conn, err = pgx.Connect(t.Context(), w.url); err != nil {
 		t.Fatal(err)
@@ -68,136 +56,50 @@ func newWorldOn(t *testing.T, brokers []string, config string) *world {
 	t.Cleanup(w.admin.Close)
 	create := "source create -namespace shop -topic shop-source"
 	if config != "" {
-		create += " -config " + w.write("config.json", config)
+		create += " -config " + w.Write("config.json", config)
 	}
-	w.write("source.json", w.want(0, "", create).stdout)
-	w.write("pipeline.json", w.want(0, "", "output create -manifest @source.json -topic shop-output").stdout)
+	w.Write("source.json", w.want(0, "", create).Stdout)
+	w.Write("pipeline.json", w.want(0, "", "output create -manifest @source.json -topic shop-output").Stdout)
 	return w
-}
-
-func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
-
-func (w *world) write(name, text string) string {
-	w.t.Helper()
-	if err := os.WriteFile(w.path(name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	return w.path(name)
 }
 
 func (w *world) manifest(name string) *manifest.Manifest {
 	w.t.Helper()
-	raw, err := os.ReadFile(w.path(name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	m, err := manifest.Parse(raw)
+	m, err := manifest.Parse([]byte(w.Read(name)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return m
 }
 
-// answer is what a command ended with.
-type answer struct {
-	stdout, stderr string
-	code           int
-}
-
-func (a answer) cause() string {
-	lines := strings.Split(strings.TrimSpace(a.stderr), "\n")
-	return lines[len(lines)-1]
-}
-
-// call runs a command line in this process; @name is a file of the world's directory.
-func (w *world) call(line string) answer {
-	w.t.Helper()
-	var stdout, stderr safeBuffer
-	code := cli.Run(w.t.Context(), cli.Process{Program: "amends", Args: w.words(line), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Getenv: func(k string) string { return w.env[k] }})
-	return answer{stdout.String(), stderr.String(), code}
-}
-
-func (w *world) words(line string) []string {
-	words := strings.Fields(line)
-	for i, s := range words {
-		if strings.HasPrefix(s, "@") {
-			words[i] = w.path(s[1:])
-		}
-	}
-	return words
-}
-
 // want calls a command line and checks its code and its last word on stderr.
-func (w *world) want(code int, cause, line string) answer {
+func (w *world) want(code int, cause, line string) programtest.Answer {
 	w.t.Helper()
-	a := w.call(line)
-	if a.code != code || !strings.Contains(a.cause(), cause) {
-		w.t.Fatalf("%s: code %d, want %d with %q; stdout:\n%s\nstderr:\n%s", line, a.code, code, cause, a.stdout, a.stderr)
+	a := w.Call(w.t.Context(), "amends "+line)
+	if !a.Is(code, cause) {
+		w.t.Fatalf("%s: code %d, want %d with %q; stdout:\n%s\nstderr:\n%s", line, a.Code, code, cause, a.Stdout, a.Stderr)
 	}
 	return a
 }
 
-// process is a command that runs as a process of its own.
-type process struct {
-	t              *testing.T
-	cmd            *exec.Cmd
-	stdout, stderr *safeBuffer
-	done           chan struct{}
-	line           string
-}
-
 // start starts a command line as a process, with settings that replace the world's; the test's end kills it.
-func (w *world) start(line string, settings ...string) *process {
+func (w *world) start(line string, settings ...string) *programtest.Process {
 	w.t.Helper()
-	p := &process{t: w.t, line: line, done: make(chan struct{}), stdout: &safeBuffer{}, stderr: &safeBuffer{}}
-	p.cmd = exec.Command(os.Args[0], w.words(line)...)
-	p.cmd.Env = append(os.Environ(), "AMENDS_TEST_MAIN=amends")
-	for k, v := range w.env {
-		p.cmd.Env = append(p.cmd.Env, k+"="+v)
-	}
-	p.cmd.Env = append(p.cmd.Env, settings...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
-	if err := p.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.done)
-	}()
-	w.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.done
-	})
-	return p
+	return w.StartWith("amends "+line, settings...)
 }
 
 // signal sends a signal and waits for the end; it returns the exit code.
-func (p *process) signal(s os.Signal) int {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatalf("%s: %v\n%s", p.line, err, p.stderr)
-	}
-	return p.wait()
-}
-
-// wait waits for the end; it returns the exit code, -1 after a signal.
-func (p *process) wait() int {
-	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(60 * time.Second):
-		p.t.Fatalf("%s: still runs\n%s", p.line, p.stderr)
-	}
-	return p.cmd.ProcessState.ExitCode()
+func signal(t *testing.T, p *programtest.Process, s os.Signal) int {
+	t.Helper()
+	p.Signal(s)
+	return p.Wait().Code
 }
 
 // loaded runs the roles of pipeline.json as a process, loads files of the repository's fixtures as one, waits until all is in
 // the view and stops the roles.
 func (w *world) loaded(files ...string) {
 	w.t.Helper()
-	w.write("all.jsonl", w.fixtures(files...))
+	w.Write("all.jsonl", w.fixtures(files...))
 	w.filled("-file @all.jsonl", 0)
 }
 
@@ -206,7 +108,7 @@ func (w *world) fixtures(names ...string) string {
 	w.t.Helper()
 	var all strings.Builder
 	for _, name := range names {
-		b, err := os.ReadFile(fixture(w.t, name))
+		b, err := os.ReadFile(programtest.Fixture(w.t, name))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -223,8 +125,8 @@ func (w *world) filled(load string, code int) {
 		w.want(0, "", "source load -manifest @pipeline.json "+load)
 	}
 	w.want(code, "", "verify -manifest @pipeline.json -timeout 5m")
-	if code := p.signal(syscall.SIGTERM); code != 0 {
-		w.t.Fatalf("roles ended with %d\n%s", code, p.stderr)
+	if code := signal(w.t, p, syscall.SIGTERM); code != 0 {
+		w.t.Fatalf("roles ended with %d\n%s", code, p.Stderr)
 	}
 }
 
@@ -280,53 +182,6 @@ func (w *world) read(sql string) (s string) {
 	return s
 }
 
-// safeBuffer is a buffer that a process may still write to.
-type safeBuffer struct {
-	b  bytes.Buffer
-	mu sync.Mutex
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// fixture returns the path of a fixture of the repository.
-func fixture(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "..", "fixtures", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func (w *world) text(name string) string {
-	w.t.Helper()
-	b, err := os.ReadFile(w.path(name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(b)
-}
-
-// await waits until something is so.
-func await(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}
-
 // held is a database address behind which one statement waits until the test ends or closes it.
 type held struct {
 	proxy *faultwire.Proxy
@@ -362,12 +217,12 @@ func (w *world) holdWhere(when func(faultwire.Statement) bool) *held {
 }
 
 // await waits until the statement of a process is held.
-func (h *held) await(p *process) {
-	p.t.Helper()
+func (h *held) await(t *testing.T, p *programtest.Process) {
+	t.Helper()
 	select {
 	case <-h.shot.Fired():
-	case <-p.done:
-		p.t.Fatalf("%s ended with %d before it was held\n%s\n%s", p.line, p.wait(), p.stdout, p.stderr)
+	case <-p.Done():
+		t.Fatalf("%s ended with %d before it was held\n%s\n%s", p.Line, p.Wait().Code, p.Stdout, p.Stderr)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestALostReplyIsReadAgain(t *testing.T) {
 				w.loaded(story...)
 				origin, ends := w.dump("shop"), w.ends("shop-output")
 				proxy := faultwire.New(t, w.url)
-				w.env["AMENDS_DATABASE_URL"] = proxy.URL()
+				w.Env["AMENDS_DATABASE_URL"] = proxy.URL()
 				shot := proxy.Arm(fault, 0, faultwire.CommitOf(statement))
 				if statement == "claim" {
 					epochs := `SELECT string_agg((epoch + 1)::text, ' ' ORDER BY partition) FROM amends.partitions`
@@ -35,17 +35,17 @@ func TestALostReplyIsReadAgain(t *testing.T) {
 					if now := w.read(strings.Replace(epochs, "+ 1", "", 1)); now != want {
 						t.Errorf("epochs are %s, want %s", now, want)
 					}
-				} else if a := w.call(rebuild + " -execute"); a.code != 0 {
+				} else if a := w.Call(t.Context(), "amends "+rebuild+" -execute"); a.Code != 0 {
 					// The record of a verification is an operation of its own: its loss ends the run, which is safe to repeat.
 					if statement != "insert_verification" {
-						t.Fatalf("code %d\n%s", a.code, a.stderr)
+						t.Fatalf("code %d\n%s", a.Code, a.Stderr)
 					}
 					w.want(0, "", rebuild+" -execute")
 				}
 				if !shot.Done() {
 					t.Fatal("the fault never met its statement")
 				}
-				w.env["AMENDS_DATABASE_URL"] = w.url
+				w.Env["AMENDS_DATABASE_URL"] = w.url
 				if statement != "claim" {
 					w.equal(4, origin, ends)
 				}

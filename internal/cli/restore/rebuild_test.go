@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"amends/internal/broker"
+	"amends/internal/programtest"
 	"amends/internal/store/postgres"
 )
 
@@ -24,8 +25,8 @@ func TestSC27RebuildEqualsTheOldView(t *testing.T) {
 	w.loaded(story...)
 	before := w.dump("")
 	a := w.want(0, "", rebuild)
-	if !strings.HasPrefix(a.stdout, "DRY RUN  rebuild of shop into shop2, output topic shop2-output, begins: 5 source offsets to read, 11 messages to publish; about a second") {
-		t.Error(a.stdout)
+	if !strings.HasPrefix(a.Stdout, "DRY RUN  rebuild of shop into shop2, output topic shop2-output, begins: 5 source offsets to read, 11 messages to publish; about a second") {
+		t.Error(a.Stdout)
 	}
 	if d := cmp.Diff(before, w.dump("")); d != "" {
 		t.Fatalf("a dry rebuild changed (-before +after):\n%s", d)
@@ -33,17 +34,17 @@ func TestSC27RebuildEqualsTheOldView(t *testing.T) {
 	if _, err := w.admin.Topic(t.Context(), "shop2-output"); err == nil {
 		t.Fatal("a dry rebuild made the topic")
 	}
-	if _, err := os.Stat(w.path("rebuilt.json")); err == nil {
+	if _, err := os.Stat(w.Path("rebuilt.json")); err == nil {
 		t.Fatal("a dry rebuild wrote the manifest")
 	}
 	origin, ends := w.dump("shop"), w.ends("shop-output")
 	a = w.want(0, "", rebuild+" -execute")
-	if !strings.HasPrefix(a.stdout, "REBUILT  shop2 from shop: verify PASS  5 source records, 11 messages;") {
-		t.Error(a.stdout)
+	if !strings.HasPrefix(a.Stdout, "REBUILT  shop2 from shop: verify PASS  5 source records, 11 messages;") {
+		t.Error(a.Stdout)
 	}
 	w.equal(4, origin, ends)
-	if a := w.want(0, "", rebuild+" -execute"); !strings.HasPrefix(a.stdout, "DONE  shop2 was rebuilt before, verify PASS; finished ") {
-		t.Error(a.stdout)
+	if a := w.want(0, "", rebuild+" -execute"); !strings.HasPrefix(a.Stdout, "DONE  shop2 was rebuilt before, verify PASS; finished ") {
+		t.Error(a.Stdout)
 	}
 	w.want(0, "", "verify -manifest @rebuilt.json -deep -live")
 }
@@ -79,8 +80,8 @@ func (w *world) equal(outputs int, origin map[string][]string, ends []int64) {
 		Equal    int    `json:"equal"`
 		SameCuts bool   `json:"same_cuts"`
 	}
-	if err := json.Unmarshal([]byte(a.stdout), &c); err != nil || c.Result != "EQUAL" || c.Equal != outputs || !c.SameCuts {
-		w.t.Errorf("%v: want %d equal outputs: %s", err, outputs, a.stdout)
+	if err := json.Unmarshal([]byte(a.Stdout), &c); err != nil || c.Result != "EQUAL" || c.Equal != outputs || !c.SameCuts {
+		w.t.Errorf("%v: want %d equal outputs: %s", err, outputs, a.Stdout)
 	}
 	if d := cmp.Diff(origin, w.dump("shop")); d != "" {
 		w.t.Errorf("the old namespace (-before +after):\n%s", d)
@@ -117,8 +118,8 @@ func TestSC27RebuildKilledAtEachPointGoesOnOrIsRefused(t *testing.T) {
 			w.killedAt(c.statement, c.phase)
 			if c.refused {
 				a := w.want(12, "it cannot be told whether this rebuild made the topic", rebuild+" -execute")
-				if !strings.Contains(a.cause(), "another -topic") || len(w.read(`SELECT count(*)::text FROM amends.output_binding`)) != 1 {
-					t.Error(a.stderr)
+				if !strings.Contains(a.Cause(), "another -topic") || len(w.read(`SELECT count(*)::text FROM amends.output_binding`)) != 1 {
+					t.Error(a.Stderr)
 				}
 				w.want(0, "", strings.ReplaceAll(rebuild, "shop2-output", "shop2-again")+" -execute")
 				if m := w.manifest("rebuilt.json"); m.Output.Topic != "shop2-again" {
@@ -130,12 +131,12 @@ func TestSC27RebuildKilledAtEachPointGoesOnOrIsRefused(t *testing.T) {
 				w.equal(4, origin, ends)
 				return
 			}
-			if a := w.want(0, "", rebuild); c.phase != "" && !strings.Contains(a.stdout, "goes on from phase "+c.phase) {
-				t.Error(a.stdout)
+			if a := w.want(0, "", rebuild); c.phase != "" && !strings.Contains(a.Stdout, "goes on from phase "+c.phase) {
+				t.Error(a.Stdout)
 			}
 			a := w.want(0, "", rebuild+" -execute")
-			if !strings.HasPrefix(a.stdout, "REBUILT  ") {
-				t.Error(a.stdout)
+			if !strings.HasPrefix(a.Stdout, "REBUILT  ") {
+				t.Error(a.Stdout)
 			}
 			w.equal(4, origin, ends)
 		})
@@ -147,9 +148,9 @@ func TestRebuildRefusesADestinationThatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.loaded(story...)
-	w.write("taken.json", w.want(0, "", "source create -namespace taken -topic taken-source").stdout)
+	w.Write("taken.json", w.want(0, "", "source create -namespace taken -topic taken-source").Stdout)
 	w.want(0, "", "output create -manifest @taken.json -topic taken-output")
-	w.write("file.json", "{}")
+	w.Write("file.json", "{}")
 	before := w.dump("")
 	for _, c := range []struct {
 		code        int
@@ -206,9 +207,9 @@ func (w *world) killedAt(statement, phase string) {
 		h = w.holdEnd()
 	}
 	p := w.start(rebuild+" -execute", "AMENDS_DATABASE_URL="+h.url)
-	h.await(p)
-	await(w.t, "phase "+phase, func() bool { return w.read(`SELECT coalesce((SELECT phase FROM amends.rebuilds), '')`) == phase })
-	p.signal(syscall.SIGKILL)
+	h.await(w.t, p)
+	programtest.Await(w.t, "phase "+phase, func() bool { return w.read(`SELECT coalesce((SELECT phase FROM amends.rebuilds), '')`) == phase })
+	signal(w.t, p, syscall.SIGKILL)
 	h.close()
 }
 
@@ -220,10 +221,10 @@ func TestRebuildStoppedGoesOn(t *testing.T) {
 	origin, ends := w.dump("shop"), w.ends("shop-output")
 	h := w.hold("move_view")
 	p := w.start(rebuild+" -execute", "AMENDS_DATABASE_URL="+h.url)
-	h.await(p)
-	await(t, "phase drain", func() bool { return w.read(`SELECT phase FROM amends.rebuilds`) == "drain" })
-	if code := p.signal(syscall.SIGTERM); code != 1 || !strings.Contains(p.stderr.String(), "ended in phase drain; the same command goes on from there") {
-		t.Errorf("ended with %d, want 1\n%s", code, p.stderr)
+	h.await(t, p)
+	programtest.Await(t, "phase drain", func() bool { return w.read(`SELECT phase FROM amends.rebuilds`) == "drain" })
+	if code := signal(t, p, syscall.SIGTERM); code != 1 || !strings.Contains(p.Stderr.String(), "ended in phase drain; the same command goes on from there") {
+		t.Errorf("ended with %d, want 1\n%s", code, p.Stderr)
 	}
 	w.want(0, "", rebuild+" -execute")
 	w.equal(4, origin, ends)
@@ -239,7 +240,7 @@ func (w *world) guard() (release func()) {
 	w.t.Cleanup(db.Close)
 	var guard *postgres.Guard
 	incarnation := w.manifest("pipeline.json").Config.SourceIncarnation
-	await(w.t, "the guard is free", func() bool {
+	programtest.Await(w.t, "the guard is free", func() bool {
 		guard, err = db.GuardSource(w.t.Context(), incarnation)
 		return err == nil
 	})
@@ -258,14 +259,14 @@ func TestRebuildWaitsForARunningLoad(t *testing.T) {
 	origin, ends := w.dump("shop"), w.ends("shop-output")
 	release := w.guard()
 	a := w.want(3, "LOAD_RUNNING", rebuild+" -execute -timeout 3s")
-	if !strings.HasPrefix(a.stdout, "NOT DONE  shop2 stays in phase verify: verify INCOMPLETE") {
-		t.Error(a.stdout)
+	if !strings.HasPrefix(a.Stdout, "NOT DONE  shop2 stays in phase verify: verify INCOMPLETE") {
+		t.Error(a.Stdout)
 	}
 	p := w.start(rebuild + " -execute -timeout 60s")
 	time.Sleep(2 * time.Second)
 	release()
-	if code := p.wait(); code != 0 {
-		t.Fatalf("ended with %d\n%s\n%s", code, p.stdout, p.stderr)
+	if code := p.Wait().Code; code != 0 {
+		t.Fatalf("ended with %d\n%s\n%s", code, p.Stdout, p.Stderr)
 	}
 	w.equal(4, origin, ends)
 }
@@ -276,8 +277,8 @@ func TestRebuildOfABlockedKey(t *testing.T) {
 	w := newWorld(t, "")
 	w.loadedBlocked()
 	a := w.want(4, "1 key blocked", rebuild+" -execute")
-	if !strings.HasPrefix(a.stdout, "REBUILT  shop2 from shop: verify BLOCKED") {
-		t.Error(a.stdout)
+	if !strings.HasPrefix(a.Stdout, "REBUILT  shop2 from shop: verify BLOCKED") {
+		t.Error(a.Stdout)
 	}
 	w.want(0, "", "compare -manifest @pipeline.json -with @rebuilt.json")
 	w.want(4, "verify BLOCKED", rebuild+" -execute")
@@ -286,7 +287,7 @@ func TestRebuildOfABlockedKey(t *testing.T) {
 func (w *world) loadedBlocked() {
 	w.t.Helper()
 	line, _, _ := strings.Cut(w.fixtures(story[0]), "\n")
-	w.write("conflict.jsonl", line+"\n"+strings.Replace(line, `"quantity":100`, `"quantity":90`, 1)+"\n")
+	w.Write("conflict.jsonl", line+"\n"+strings.Replace(line, `"quantity":100`, `"quantity":90`, 1)+"\n")
 	w.filled("-file @conflict.jsonl", 4)
 }
 
@@ -298,8 +299,8 @@ func TestRebuildThatDriftsIsNotDone(t *testing.T) {
 	w.killedAt("insert_verification", "verify")
 	w.exec(`UPDATE amends.view_rows SET close = close + 1 WHERE kind = 1 AND present AND namespace_id = (SELECT namespace_id FROM amends.rebuilds)`)
 	a := w.want(5, "DRIFT", rebuild+" -execute")
-	if !strings.HasPrefix(a.stdout, "NOT DONE  shop2 stays in phase verify: verify DRIFT") {
-		t.Error(a.stdout)
+	if !strings.HasPrefix(a.Stdout, "NOT DONE  shop2 stays in phase verify: verify DRIFT") {
+		t.Error(a.Stdout)
 	}
 	w.exec(`UPDATE amends.view_rows SET close = close - 1 WHERE kind = 1 AND present AND namespace_id = (SELECT namespace_id FROM amends.rebuilds)`)
 	w.want(0, "", rebuild+" -execute")
@@ -310,7 +311,7 @@ func TestRebuildWithoutABroker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	p := w.start(rebuild+" -execute", "AMENDS_BROKERS=127.0.0.1:1")
-	if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), broker.ErrUnavailable.Error()) {
-		t.Errorf("ended with %d\n%s", code, p.stderr)
+	if code := p.Wait().Code; code != 1 || !strings.Contains(p.Stderr.String(), broker.ErrUnavailable.Error()) {
+		t.Errorf("ended with %d\n%s", code, p.Stderr)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"amends/internal/programtest"
 )
 
 var story = []string{"before.jsonl", "correction.jsonl", "cancel-last-day.jsonl"}
@@ -17,9 +19,9 @@ func TestSC27ReplayChangesOnlyTheEpoch(t *testing.T) {
 	w := newWorld(t, "")
 	w.loaded(story...)
 	before := w.dump("")
-	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.stdout, "SAME  5 records ") || !strings.Contains(a.stderr, "5 source offsets") ||
-		!strings.Contains(a.stderr, "11 messages") {
-		t.Errorf("dry:\n%s\n%s", a.stdout, a.stderr)
+	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.Stdout, "SAME  5 records ") || !strings.Contains(a.Stderr, "5 source offsets") ||
+		!strings.Contains(a.Stderr, "11 messages") {
+		t.Errorf("dry:\n%s\n%s", a.Stdout, a.Stderr)
 	}
 	if d := cmp.Diff(before, w.dump("")); d != "" {
 		t.Fatalf("a dry replay changed (-before +after):\n%s", d)
@@ -30,8 +32,8 @@ func TestSC27ReplayChangesOnlyTheEpoch(t *testing.T) {
 		rest   = `SELECT json_agg(to_jsonb(p) - 'epoch' - 'nonce' ORDER BY partition)::text FROM amends.partitions AS p`
 	)
 	was, want, others := w.read(epochs), w.read(raised), w.read(rest)
-	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.stdout, "REPLAYED  5 records ") {
-		t.Errorf("executed:\n%s", a.stdout)
+	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.Stdout, "REPLAYED  5 records ") {
+		t.Errorf("executed:\n%s", a.Stdout)
 	}
 	if now := w.read(epochs); now != want {
 		t.Errorf("epochs %s became %s, want %s", was, now, want)
@@ -53,10 +55,10 @@ func TestReplayFencesARunningWorker(t *testing.T) {
 	w := newWorld(t, "")
 	w.loaded(story[0])
 	p := w.start("run -manifest @pipeline.json -role source")
-	await(t, "the worker claims", func() bool { return w.read(`SELECT min(epoch)::text FROM amends.partitions`) >= "2" })
+	programtest.Await(t, "the worker claims", func() bool { return w.read(`SELECT min(epoch)::text FROM amends.partitions`) >= "2" })
 	w.want(0, "", "replay -manifest @pipeline.json -execute")
-	if code := p.wait(); code != 10 {
-		t.Errorf("the worker ended with %d, want 10\n%s", code, p.stderr)
+	if code := p.Wait().Code; code != 10 {
+		t.Errorf("the worker ended with %d, want 10\n%s", code, p.Stderr)
 	}
 	w.loaded(story[1:]...)
 	w.want(0, "", "replay -manifest @pipeline.json")
@@ -90,11 +92,11 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 					}
 				}
 			}
-			if err := json.Unmarshal([]byte(a.stdout), &j); err != nil || j.Result != "DIFFERS" || j.Executed || len(j.Differences.First) != int(j.Differences.Count) {
-				t.Errorf("%v: %s", err, a.stdout)
+			if err := json.Unmarshal([]byte(a.Stdout), &j); err != nil || j.Result != "DIFFERS" || j.Executed || len(j.Differences.First) != int(j.Differences.Count) {
+				t.Errorf("%v: %s", err, a.Stdout)
 			}
 			if want := map[string]int64{"digest": 1, "missing": 2, "extra": 1, "elsewhere": 2}[name]; j.Differences.Count != want {
-				t.Errorf("%d differences, want %d: %s", j.Differences.Count, want, a.stdout)
+				t.Errorf("%d differences, want %d: %s", j.Differences.Count, want, a.Stdout)
 			}
 			if d := cmp.Diff(before, w.dump("")); d != "" {
 				t.Errorf("changed (-before +after):\n%s", d)
@@ -107,10 +109,10 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 func TestReplayOfAnEmptyNamespaceAndOfNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.stdout, "REPLAYED  0 records ") {
-		t.Error(a.stdout)
+	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.Stdout, "REPLAYED  0 records ") {
+		t.Error(a.Stdout)
 	}
-	w.want(13, "", "replay -manifest "+w.write("other.json", strings.Replace(w.text("pipeline.json"), `"shop"`, `"none"`, 1)))
+	w.want(13, "", "replay -manifest "+w.Write("other.json", strings.Replace(w.Read("pipeline.json"), `"shop"`, `"none"`, 1)))
 	w.want(2, `takes no argument "shop"`, "replay shop -manifest @pipeline.json")
 }
 
@@ -137,9 +139,9 @@ func TestReplayStops(t *testing.T) {
 	before := w.dump("")
 	h := w.hold("replay_journal")
 	p := w.start("replay -manifest @pipeline.json -execute", "AMENDS_DATABASE_URL="+h.url)
-	h.await(p)
-	if code := p.signal(syscall.SIGTERM); code != 1 {
-		t.Errorf("ended with %d, want 1\n%s", code, p.stderr)
+	h.await(t, p)
+	if code := signal(t, p, syscall.SIGTERM); code != 1 {
+		t.Errorf("ended with %d, want 1\n%s", code, p.Stderr)
 	}
 	if d := cmp.Diff(before, w.dump("")); d != "" {
 		t.Errorf("changed (-before +after):\n%s", d)
@@ -154,11 +156,11 @@ func TestReplayLooksAtTheSourceAgain(t *testing.T) {
 	before := w.dump("")
 	h := w.hold("replay_journal")
 	p := w.start("replay -manifest @pipeline.json -execute", "AMENDS_DATABASE_URL="+h.url)
-	h.await(p)
+	h.await(t, p)
 	w.truncate("shop-source", 0, 2)
 	h.shot.Release()
-	if code := p.wait(); code != 11 || !strings.Contains(p.stderr.String(), "log start") {
-		t.Errorf("ended with %d, want 11\n%s", code, p.stderr)
+	if code := p.Wait().Code; code != 11 || !strings.Contains(p.Stderr.String(), "log start") {
+		t.Errorf("ended with %d, want 11\n%s", code, p.Stderr)
 	}
 	if d := cmp.Diff(before, w.dump("")); d != "" {
 		t.Errorf("changed (-before +after):\n%s", d)

@@ -27,7 +27,7 @@ func TestSC27ReplayAndRebuildOfTheRetailFile(t *testing.T) {
 	for _, a := range data.Assertions {
 		lines = workload.AppendLine(lines, a)
 	}
-	w.write("retail.jsonl", string(lines))
+	w.Write("retail.jsonl", string(lines))
 	w.filled("-file @retail.jsonl", 0)
 	present := 0
 	for _, r := range w.viewRows("shop") {
@@ -36,11 +36,11 @@ func TestSC27ReplayAndRebuildOfTheRetailFile(t *testing.T) {
 		}
 	}
 	origin, ends := w.dump("shop"), w.ends("shop-output")
-	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.stdout, fmt.Sprintf("SAME  %d records ", len(data.Assertions))) {
-		t.Error(a.stdout)
+	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.Stdout, fmt.Sprintf("SAME  %d records ", len(data.Assertions))) {
+		t.Error(a.Stdout)
 	}
-	if a := w.want(0, "", rebuild+" -execute"); !strings.HasPrefix(a.stdout, fmt.Sprintf("REBUILT  shop2 from shop: verify PASS  %d source records, ", len(data.Assertions))) {
-		t.Error(a.stdout)
+	if a := w.want(0, "", rebuild+" -execute"); !strings.HasPrefix(a.Stdout, fmt.Sprintf("REBUILT  shop2 from shop: verify PASS  %d source records, ", len(data.Assertions))) {
+		t.Error(a.Stdout)
 	}
 	w.equal(present, origin, ends)
 }

@@ -84,13 +84,13 @@ func TestAnswersAreTheDocumentedSchemas(t *testing.T) {
 		if c.code == 3 {
 			release = w.guard()
 		}
-		w.conforms(c.command, w.want(c.code, "", c.line+" -o json").stdout)
+		w.conforms(c.command, w.want(c.code, "", c.line+" -o json").Stdout)
 		release()
 	}
 	w.exec(`UPDATE amends.view_rows SET close = close + 1 WHERE kind = 1 AND namespace_id = (SELECT namespace_id FROM amends.rebuilds)`)
-	w.conforms("compare", w.want(5, "", compare+" -o json").stdout)
+	w.conforms("compare", w.want(5, "", compare+" -o json").Stdout)
 	w.exec(`DELETE FROM amends.view_rows WHERE namespace_id = (SELECT namespace_id FROM amends.rebuilds)`)
-	w.conforms("compare", w.want(5, "", compare+" -o json").stdout)
+	w.conforms("compare", w.want(5, "", compare+" -o json").Stdout)
 	w.exec(`UPDATE amends.journal SET digest = substr(sha256(digest), 1, 16)`)
-	w.conforms("replay", w.want(11, "", "replay -manifest @pipeline.json -o json").stdout)
+	w.conforms("replay", w.want(11, "", "replay -manifest @pipeline.json -o json").Stdout)
 }

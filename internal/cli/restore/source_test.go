@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/programtest"
 )
 
 // produce writes records to a partition in one transaction, which it commits or aborts; outside of one where id is "".
@@ -50,8 +52,8 @@ func TestReplayAndRebuildOverAbortedRecords(t *testing.T) {
 	w.produce("shop-source", "b", false, "poison")
 	w.filled("", 0)
 	origin, ends := w.dump("shop"), w.ends("shop-output")
-	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.stdout, "SAME  5 records ") || !strings.Contains(a.stdout, "5 records below frontier 12") {
-		t.Error(a.stdout)
+	if a := w.want(0, "", "replay -manifest @pipeline.json"); !strings.HasPrefix(a.Stdout, "SAME  5 records ") || !strings.Contains(a.Stdout, "5 records below frontier 12") {
+		t.Error(a.Stdout)
 	}
 	w.want(0, "", rebuild+" -execute")
 	w.equal(4, origin, ends)
@@ -62,9 +64,9 @@ func TestReplayStopsAtTheFrontier(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.loaded(story[0])
-	w.want(0, "", "source load -manifest @pipeline.json -file "+fixture(t, story[1]))
-	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.stdout, "REPLAYED  3 records ") {
-		t.Error(a.stdout)
+	w.want(0, "", "source load -manifest @pipeline.json -file "+programtest.Fixture(t, story[1]))
+	if a := w.want(0, "", "replay -manifest @pipeline.json -execute"); !strings.HasPrefix(a.Stdout, "REPLAYED  3 records ") {
+		t.Error(a.Stdout)
 	}
 }
 
@@ -103,16 +105,16 @@ func TestTwoOfTheSameRebuild(t *testing.T) {
 	origin, ends := w.dump("shop"), w.ends("shop-output")
 	var both sync.WaitGroup
 	one, two := w.start(rebuild+" -execute"), w.start(rebuild+" -execute")
-	for _, p := range []*process{one, two} {
-		both.Go(func() { <-p.done })
+	for _, p := range []*programtest.Process{one, two} {
+		both.Go(func() { <-p.Done() })
 	}
 	both.Wait()
-	for _, p := range []*process{one, two} {
-		if code := p.wait(); code != 0 && code != 1 && code != 10 && code != 12 && code != 13 {
-			t.Errorf("ended with %d\n%s", code, p.stderr)
+	for _, p := range []*programtest.Process{one, two} {
+		if code := p.Wait().Code; code != 0 && code != 1 && code != 10 && code != 12 && code != 13 {
+			t.Errorf("ended with %d\n%s", code, p.Stderr)
 		}
 	}
-	if one.wait() != 0 && two.wait() != 0 {
+	if one.Wait().Code != 0 && two.Wait().Code != 0 {
 		w.want(0, "", rebuild+" -execute")
 	}
 	w.equal(4, origin, ends)
