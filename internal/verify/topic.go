@@ -44,7 +44,7 @@ func (r *run) deepTopic(ctx context.Context, s store.Snapshot, output Reader, p 
 		return fmt.Errorf("read receipts of partition %d: %w", p, err)
 	}
 	c := &topicCheck{run: r, p: p, view: *state.View, decided: state.Owned.Sequence, digests: digests, receipts: receipts, cause: -1, fold: map[ledger.OutputID]held{}}
-	c.checkReceipts(state.Relay)
+	stored.CheckReceipts(receipts, state.Relay, func(at int64, detail string) { c.differ(Topic, ledger.OutputID{}, at, detail) })
 	end := max(state.View.Output, state.Relay.Output)
 	if _, err := output.ReadTo(ctx, p, 0, end, func(rec ledger.SourceRecord) error {
 		c.record(&rec)
@@ -61,21 +61,6 @@ func (r *run) deepTopic(ctx context.Context, s store.Snapshot, output Reader, p 
 
 func (c *topicCheck) differ(what What, id ledger.OutputID, at int64, detail string) {
 	c.report.add(Difference{What: what, ID: id, Partition: c.p, Offset: at, Detail: detail})
-}
-
-// checkReceipts establishes that the receipts form a prefix that ends at the relay's position (I8).
-func (c *topicCheck) checkReceipts(relay *store.RelayPosition) {
-	var next ledger.Sequence
-	var end ledger.Frontier
-	for _, r := range c.receipts {
-		if r.First != next || ledger.Frontier(r.Offset) < end || r.Next <= r.First {
-			c.differ(Topic, ledger.OutputID{}, int64(r.Offset), fmt.Sprintf("the receipt of sequences %d to %d does not follow the one before it, which ends at %d", r.First, r.Next-1, next))
-		}
-		next, end = r.Next, r.End()
-	}
-	if next != relay.Sequence || end != relay.Output {
-		c.differ(Topic, ledger.OutputID{}, int64(end), fmt.Sprintf("the receipts end at sequence %d, offset %d; the relay's position is %d, %d", next, end, relay.Sequence, relay.Output))
-	}
 }
 
 // record compares one record of the topic with the journal and the receipts, and folds it.
