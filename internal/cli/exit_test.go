@@ -310,7 +310,7 @@ func TestBusyGuardAndIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := "amends source load -manifest @pipeline.json -file " + programtest.Fixture(t, "before.jsonl")
-	x.Want(1, "held by another process", load)
+	x.Want(1, x.source+" is busy: another load, an import or a quiesced verification of it runs; run this again", load)
 	x.Want(3, "LOAD_RUNNING", "amends verify -manifest @pipeline.json -timeout 300ms")
 	if err := g.Release(t.Context()); err != nil {
 		t.Fatal(err)

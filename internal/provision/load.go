@@ -15,6 +15,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/store"
 )
 
 // identityEvery bounds the age of the look at the source topic that a load trusts (S9).
@@ -135,6 +136,9 @@ func (l *Load) Run(ctx context.Context) (records int64, err error) {
 		}
 	}
 	guard, err := l.Guard(ctx)
+	if errors.Is(err, store.ErrServiceBusy) {
+		return 0, fmt.Errorf("%s is busy: another load, an import or a quiesced verification of it runs; run this again when that has ended: %w", l.Manifest.SourceTopic, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("take the loader's guard of %s: %w", l.Manifest.Config.SourceIncarnation, err)
 	}
