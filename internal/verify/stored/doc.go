@@ -1,5 +1,5 @@
 // Package stored says what is wrong with one stored row: a view row against its own envelope and position, a journal row
-// against its source record, and what the journal decided of an output against the view's row.
+// against its source record, what the journal decided of an output against the view's row, and receipts against each other.
 //
 // Owns: the order of outputs in drift reports, the faults in words, and a configuration as the oracle takes it.
 //
