@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/store"
 	"amends/internal/store/postgres/checkup"
 )
@@ -147,8 +148,8 @@ func (e *examination) manifest() {
 	if m.Config.OpenKeys != nil {
 		open = "open keys"
 	}
-	e.fine("manifest", "namespace %s, %s, %s listed, %s, digest %x", m.Config.Namespace, plural(int(m.Config.Partitions), "partition"),
-		plural(len(m.Config.StockKeys), "key"), open, digest[:6])
+	e.fine("manifest", "namespace %s, %s, %s listed, %s, digest %x", m.Config.Namespace, phrase.Counted(int(m.Config.Partitions), "partition"),
+		phrase.Counted(len(m.Config.StockKeys), "key"), open, digest[:6])
 	if m.Output == nil {
 		e.add(Warning, "output", "no output topic", "relay, view and verify refuse an unbound manifest; outputs stay pending", "bind one: output create -manifest FILE -topic TOPIC")
 		return

@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 )
 
 // leastMessage is what the largest envelope with its key needs, in bytes: a status with 16 reasons, every identifier of 512 bytes
@@ -64,7 +65,7 @@ func (e *examination) topic(role, name, incarnation string, partitions int32, f 
 	t := &f.Topic
 	e.when(t.Incarnation != incarnation, Failure, role+" identity", name+" is "+t.Incarnation, "the manifest names "+incarnation+": it was deleted and created again, or this is another cluster; "+integrity,
 		"check -brokers; a new topic is a new namespace")
-	e.when(t.Partitions != partitions, Failure, role+" partitions", plural(int(t.Partitions), "partition"), fmt.Sprintf("the manifest says %d: keys would lie elsewhere; %s", partitions, integrity),
+	e.when(t.Partitions != partitions, Failure, role+" partitions", phrase.Counted(int(t.Partitions), "partition"), fmt.Sprintf("the manifest says %d: keys would lie elsewhere; %s", partitions, integrity),
 		"partitions cannot be taken back: create a topic and a namespace anew")
 	kept := t.Cleanup == "delete" && t.RetentionMS == -1 && t.RetentionBytes == -1
 	e.when(!kept, Failure, role+" retention", fmt.Sprintf("cleanup.policy=%s retention.ms=%d retention.bytes=%d", t.Cleanup, t.RetentionMS, t.RetentionBytes),
@@ -95,7 +96,7 @@ func (e *examination) layout(role, name string, f *TopicFacts) {
 	case l.Replicas < 2:
 		e.add(Warning, role+" replicas", fmt.Sprintf("%d copy", l.Replicas), "one broker's disk holds all there is: losing it ends the namespace", "in production use -replication-factor 3 and min.insync.replicas=2")
 	case len(l.Short) > 0:
-		e.add(Warning, role+" replicas", fmt.Sprintf("%d copies, too few in sync on %s", l.Replicas, plural(len(l.Short), "partition")), "the next loss may stop writes or lose records", "bring the missing brokers back")
+		e.add(Warning, role+" replicas", fmt.Sprintf("%d copies, too few in sync on %s", l.Replicas, phrase.Counted(len(l.Short), "partition")), "the next loss may stop writes or lose records", "bring the missing brokers back")
 	default:
 		e.when(l.MinInSync < 2, Warning, role+" replicas", fmt.Sprintf("%d copies, min.insync.replicas=%d", l.Replicas, l.MinInSync), "one copy is enough for an acknowledgement, and can be lost with its broker", "set min.insync.replicas=2 on "+name)
 	}

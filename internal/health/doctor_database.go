@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"amends/internal/phrase"
 	"amends/internal/store"
 	"amends/internal/store/postgres/checkup"
 	"amends/internal/store/postgres/grants"
@@ -58,7 +59,7 @@ func (e *examination) durability(s *checkup.Server) {
 	e.when(set("full_page_writes") != "on", Warning, "full_page_writes", set("full_page_writes"), "a crash may tear pages, unless the file system cannot", "set full_page_writes = on")
 	e.fine("synchronous_commit", "%s for others; every transaction of amends sets it on", set("synchronous_commit"))
 	if names := set("synchronous_standby_names"); names != "" {
-		e.when(s.Standbys == 0, Warning, "standbys", fmt.Sprintf("commits wait for %s; %s connected", names, plural(int(s.Standbys), "standby server")), "with none connected every commit waits for ever", "bring the standbys back or change synchronous_standby_names")
+		e.when(s.Standbys == 0, Warning, "standbys", fmt.Sprintf("commits wait for %s; %s connected", names, phrase.Counted(int(s.Standbys), "standby server")), "with none connected every commit waits for ever", "bring the standbys back or change synchronous_standby_names")
 	}
 	e.when(set("data_checksums") != "on", Warning, "data_checksums", set("data_checksums"), "damage on disk shows late, as DRIFT or an integrity stop", "enable them with pg_checksums while the server is down")
 	e.when(set("autovacuum") != "on", Warning, "autovacuum", set("autovacuum"), "position rows are updated by every commit and bloat without it", "set autovacuum = on")
@@ -254,9 +255,9 @@ func (e *examination) leases() {
 	}
 	if bound {
 		for _, role := range []string{"relay", "view"} {
-			e.when(idle[role] > 0, Warning, role+" leases", yes(idle[role] > 0, plural(int(idle[role]), "partition")+" with work and no holder", "no work without a holder"),
+			e.when(idle[role] > 0, Warning, role+" leases", yes(idle[role] > 0, phrase.Counted(int(idle[role]), "partition")+" with work and no holder", "no work without a holder"),
 				"its outputs wait until one runs", "run -role "+role)
 		}
-		e.when(stopped > 0, Failure, "stopped", yes(stopped > 0, plural(stopped, "partition")+" stopped by a protocol error", "no partition is stopped"), "it stays stopped for ever, restarts included; the view shows old rows there", "view show tells the record; rebuild makes a new view")
+		e.when(stopped > 0, Failure, "stopped", yes(stopped > 0, phrase.Counted(stopped, "partition")+" stopped by a protocol error", "no partition is stopped"), "it stays stopped for ever, restarts included; the view shows old rows there", "view show tells the record; rebuild makes a new view")
 	}
 }

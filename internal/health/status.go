@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"amends/internal/phrase"
 )
 
 // State is the first word of status.
@@ -58,12 +60,12 @@ func Judge(p *Progress, maxLag time.Duration) *Status {
 	switch seconds, what := oldest(p); {
 	case stopped > 0:
 		s.State, s.Code = Stopped, codeStopped
-		s.Why = fmt.Sprintf("%s stopped; partition %d at output offset %d: %s", plural(stopped, "partition"), first.Partition, first.Stop.Offset, first.Stop.Reason)
+		s.Why = fmt.Sprintf("%s stopped; partition %d at output offset %d: %s", phrase.Counted(stopped, "partition"), first.Partition, first.Stop.Offset, first.Stop.Reason)
 	case drifted(p) != "":
 		s.State, s.Code, s.Why = Drift, codeDrift, drifted(p)
 	case p.BlockedKeys > 0:
 		s.State, s.Code = Held, codeBlocked
-		s.Why = plural(int(p.BlockedKeys), "key") + " blocked"
+		s.Why = phrase.Counted(int(p.BlockedKeys), "key") + " blocked"
 	case seconds > maxLag.Seconds():
 		s.State, s.Code = Late, codeLate
 		s.Why = fmt.Sprintf("%s for %s, longer than %v", what, Age(seconds), maxLag)
@@ -82,9 +84,9 @@ func AuditedLast(p *Progress) bool {
 func drifted(p *Progress) string {
 	switch {
 	case AuditedLast(p) && p.Audit.Status == "DRIFT":
-		return "the last audit cycle found " + plural(int(p.Audit.Differences), "difference")
+		return "the last audit cycle found " + phrase.Counted(int(p.Audit.Differences), "difference")
 	case p.Verification != nil && p.Verification.Status == "DRIFT":
-		return "the last verification found " + plural(int(p.Verification.Differences), "difference")
+		return "the last verification found " + phrase.Counted(int(p.Verification.Differences), "difference")
 	}
 	return ""
 }
@@ -101,13 +103,6 @@ func oldest(p *Progress) (seconds float64, what string) {
 		seconds, what = p.View.Seconds, "a published output waits for the view"
 	}
 	return seconds, what
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Age writes seconds for people: two units at most.

@@ -13,6 +13,7 @@ import (
 	"amends/internal/diagnose"
 	"amends/internal/health"
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 )
 
 // How much of a rejected record's bytes text shows; JSON and the export hold all.
@@ -52,11 +53,11 @@ func diagnosticsHeadline(r *diagnose.Report) string {
 	for i, c := range r.Rejected.Codes {
 		codes[i] = fmt.Sprintf("%s %d", c.Code, c.Records)
 	}
-	line := count(r.Rejected.Total, "record") + " rejected"
+	line := phrase.Counted(r.Rejected.Total, "record") + " rejected"
 	if len(codes) > 0 {
 		line += " (" + strings.Join(codes, ", ") + ")"
 	}
-	return fmt.Sprintf("%s; %s; %s in conflict", line, count(r.BlockedKeys, "blocked key"), count(r.ConflictRecords, "record"))
+	return fmt.Sprintf("%s; %s; %s in conflict", line, phrase.Counted(r.BlockedKeys, "blocked key"), phrase.Counted(r.ConflictRecords, "record"))
 }
 
 // next says how to ask for the next page.
@@ -150,7 +151,7 @@ func problemText(w io.Writer, p *diagnose.Problem) {
 		fmt.Fprintf(w, "  no close of that day fits 64 bits: amend or cancel one of the movements until then\n")
 	}
 	if p.More > 0 {
-		fmt.Fprintf(w, "  and %s of this key beyond those named\n", count(p.More, "ambiguous transaction"))
+		fmt.Fprintf(w, "  and %s of this key beyond those named\n", phrase.Counted(p.More, "ambiguous transaction"))
 	}
 }
 

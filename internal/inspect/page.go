@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"amends/internal/health"
+	"amends/internal/phrase"
 )
 
 //go:embed page.gohtml
@@ -83,16 +84,14 @@ var measures = [...]struct {
 	{name: "until COMMIT", of: func(s *health.Sample) int64 { return s.PreCommit }, shown: nanos},
 }
 
-func plural(n int, noun string) string { return count(int64(n), noun) }
-
 func plain(n int64) string { return strconv.FormatInt(n, 10) }
 
 // ProgressPage writes the progress as one HTML page that refers to nothing outside itself and runs no script. Each chart has a
 // table with the same numbers.
 func ProgressPage(w io.Writer, p *health.Progress) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"name": Name, "line": Line, "age": health.Age, "nanos": nanos, "lag": lag, "waiting": waiting, "number": number64, "holder": holder, "state": partitionState,
-		"verified": verified, "trust": trust, "count": count, "reasons": Reasons, "record": coordinates, "commits": commits, "many": plural, "next": func(i int) int { return i + 1 },
+		"name": Name, "line": phrase.Printable, "age": health.Age, "nanos": nanos, "lag": lag, "waiting": waiting, "number": number64, "holder": holder, "state": partitionState,
+		"verified": verified, "trust": trust, "count": phrase.Counted[int64], "reasons": Reasons, "record": coordinates, "commits": commits, "many": phrase.Counted[int], "next": func(i int) int { return i + 1 },
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read page: %w", err)
@@ -147,7 +146,7 @@ func (p *page) stages() {
 				continue
 			}
 			row.Parts = append(row.Parts, rect{Class: "s" + strconv.Itoa(stage+1), X: x, Y: y, W: max(1, width-barGap), H: stageHeight - 6,
-				Says: fmt.Sprintf("partition %d: %s", row.Partition, count(n, stageNames[stage]))})
+				Says: fmt.Sprintf("partition %d: %s", row.Partition, phrase.Counted(n, stageNames[stage]))})
 			x += width
 		}
 		p.Stages = append(p.Stages, row)

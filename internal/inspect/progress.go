@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"amends/internal/health"
+	"amends/internal/phrase"
 )
 
 // Progress is the answer of inspect.
@@ -46,7 +47,7 @@ func ProgressText(out io.Writer, p *health.Progress) error {
 		return err
 	}
 	if p.SourceError != "" {
-		fmt.Fprintf(w, "\nlag unknown: %s\n", Line(p.SourceError))
+		fmt.Fprintf(w, "\nlag unknown: %s\n", phrase.Printable(p.SourceError))
 	}
 	return w.Flush()
 }
@@ -113,7 +114,7 @@ func earlier(p *health.Partition) string {
 	case m.Complete:
 		return ""
 	}
-	return fmt.Sprintf("%s measured below offset %d; of other offsets (earlier history, gaps) the work is unknown", count(m.Total.Records, "record"), p.Frontier)
+	return fmt.Sprintf("%s measured below offset %d; of other offsets (earlier history, gaps) the work is unknown", phrase.Counted(m.Total.Records, "record"), p.Frontier)
 }
 
 func cells(s *health.Sample) string {

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"amends/internal/health"
+	"amends/internal/phrase"
 )
 
 // WriteJSON writes an answer as one JSON object.
@@ -27,7 +28,7 @@ func WriteJSON(w io.Writer, answer any) error {
 func Headline(s *health.Status) string {
 	line := string(s.State) + "  "
 	if s.Why != "" {
-		line += Line(s.Why) + "; "
+		line += phrase.Printable(s.Why) + "; "
 	}
 	return line + strings.Join(facts(&s.Progress), "; ")
 }
@@ -38,7 +39,7 @@ func facts(p *health.Progress) []string {
 	if p.View.Outputs > 0 {
 		out = append(out, "view "+waiting(p.View)+" behind")
 	}
-	out = append(out, count(p.BlockedKeys, "blocked key"), "quarantine "+number64(p.Quarantined), verified(p))
+	out = append(out, phrase.Counted(p.BlockedKeys, "blocked key"), "quarantine "+number64(p.Quarantined), verified(p))
 	if p.SourceError != "" {
 		out = append(out, "the source topic could not be asked")
 	}
@@ -54,17 +55,17 @@ func StatusText(out io.Writer, s *health.Status) error {
 	}
 	for _, p := range s.Partitions {
 		if p.Stop != nil {
-			fmt.Fprintf(w, "\nstopped: partition %d at output offset %d: %s\n  see it with: view show; it stays stopped, and a rebuild makes a new view\n", p.Partition, p.Stop.Offset, Line(p.Stop.Reason))
+			fmt.Fprintf(w, "\nstopped: partition %d at output offset %d: %s\n  see it with: view show; it stays stopped, and a rebuild makes a new view\n", p.Partition, p.Stop.Offset, phrase.Printable(p.Stop.Reason))
 		}
 	}
 	if s.Verification != nil && s.Verification.Detail != "" {
-		fmt.Fprintf(w, "\nlast verification: %s\n", Line(s.Verification.Detail))
+		fmt.Fprintf(w, "\nlast verification: %s\n", phrase.Printable(s.Verification.Detail))
 	}
 	if err := blockedTable(w, &s.Progress); err != nil {
 		return err
 	}
 	if s.SourceError != "" {
-		fmt.Fprintf(w, "\nlag unknown: %s\n", Line(s.SourceError))
+		fmt.Fprintf(w, "\nlag unknown: %s\n", phrase.Printable(s.SourceError))
 	}
 	return w.Flush()
 }
@@ -139,7 +140,7 @@ func lag(l health.Lag) string {
 	if *l.Records == 0 {
 		return "0"
 	}
-	text := count(*l.Records, "record") + ", "
+	text := phrase.Counted(*l.Records, "record") + ", "
 	switch {
 	case l.Seconds == nil:
 		return text + "age unknown"
@@ -153,7 +154,7 @@ func waiting(w health.Waiting) string {
 	if w.Outputs == 0 {
 		return "0"
 	}
-	return count(w.Outputs, "output") + ", " + health.Age(w.Seconds)
+	return phrase.Counted(w.Outputs, "output") + ", " + health.Age(w.Seconds)
 }
 
 // verified says what was proven last, and how old that is.
@@ -176,13 +177,6 @@ func verified(p *health.Progress) string {
 	return fmt.Sprintf("%s %s %s ago", how, v.Status, health.Age(v.AgeSeconds))
 }
 
-func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.FormatInt(n, 10) + " " + noun + "s"
-}
-
 func number64(n *int64) string {
 	if n == nil {
 		return "unknown"
@@ -192,17 +186,4 @@ func number64(n *int64) string {
 
 func coordinates(c health.Cause) string {
 	return fmt.Sprintf("%d/%d %s r%d", c.Partition, c.Offset, Name(c.TxnID), c.Revision)
-}
-
-// Line writes a sentence that may hold anything on one line that is safe on a terminal.
-func Line(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/inspect"
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 	"amends/internal/verify"
 )
 
@@ -15,24 +16,16 @@ import (
 func Headline(r *verify.Report) string {
 	switch r.Status {
 	case verify.Pass:
-		return fmt.Sprintf("PASS  %s, %s; an independent recomputation agrees", counted(r.SourceRecords, "source record"), counted(r.Messages, "message"))
+		return fmt.Sprintf("PASS  %s, %s; an independent recomputation agrees", phrase.Counted(r.SourceRecords, "source record"), phrase.Counted(r.Messages, "message"))
 	case verify.Blocked:
-		return fmt.Sprintf("BLOCKED  %s blocked; everything else agrees with an independent recomputation", counted(int64(len(r.Blocked)), "key"))
+		return fmt.Sprintf("BLOCKED  %s blocked; everything else agrees with an independent recomputation", phrase.Counted(int64(len(r.Blocked)), "key"))
 	case verify.Drift:
-		return fmt.Sprintf("DRIFT  %s; the first: %s", counted(r.Differences, "difference"), difference(r.First))
+		return fmt.Sprintf("DRIFT  %s; the first: %s", phrase.Counted(r.Differences, "difference"), difference(r.First))
 	}
 	if len(r.Reasons) == 0 {
 		return string(r.Status)
 	}
 	return fmt.Sprintf("%s  %s", r.Status, reason(r.Reasons[0]))
-}
-
-// counted writes a number with its noun.
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func reason(x verify.Reason) string {

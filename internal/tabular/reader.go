@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"amends/internal/phrase"
 )
 
 // MaxRow is the longest row in bytes; a longer one is mostly a quote that is never closed.
@@ -210,16 +212,9 @@ func wrapped(err error) error {
 // buffered is the one size of buffers here.
 func buffered(in io.Reader) *bufio.Reader { return bufio.NewReaderSize(in, readAhead) }
 
-func fields(n int) string { return counted(n, "field") }
+func fields(n int) string { return phrase.Counted(n, "field") }
 
-func columns(n int) string { return counted(n, "column") }
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
+func columns(n int) string { return phrase.Counted(n, "column") }
 
 // numbered names columns that have no names.
 func numbered(n int) []string {

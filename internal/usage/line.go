@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
+
+	"amends/internal/phrase"
 )
 
 // Report writes an error's guide, if it has one, and then its cause as the last line.
@@ -34,13 +35,7 @@ func OneLine(err error) string {
 		case said != "":
 			b.WriteString("; ")
 		}
-		for _, r := range line {
-			if strconv.IsPrint(r) {
-				b.WriteRune(r)
-				continue
-			}
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
+		b.WriteString(phrase.Printable(line))
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"amends/internal/cli/target"
+	"amends/internal/phrase"
 	"amends/internal/report"
 	"amends/internal/store/postgres/console"
 )
@@ -178,9 +179,9 @@ type textRows struct {
 
 func (t *textRows) columns(columns []console.Column) error {
 	for _, c := range columns {
-		t.heads = append(t.heads, shown(c.Name))
+		t.heads = append(t.heads, phrase.Printable(c.Name))
 		t.types = append(t.types, c.Type)
-		t.widths = append(t.widths, utf8.RuneCountInString(shown(c.Name)))
+		t.widths = append(t.widths, utf8.RuneCountInString(phrase.Printable(c.Name)))
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ func (t *textRows) columns(columns []console.Column) error {
 func (t *textRows) row(fields [][]byte) error {
 	texts := make([]string, len(fields))
 	for i, f := range fields {
-		texts[i] = shown(string(f))
+		texts[i] = phrase.Printable(string(f))
 	}
 	if t.open {
 		return t.line(texts, " ")
@@ -249,20 +250,4 @@ func (t *textRows) end() error {
 		}
 	}
 	return t.out.Flush()
-}
-
-// shown makes a field safe for a line of a terminal.
-func shown(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '\\' }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"amends/internal/intake"
+	"amends/internal/phrase"
 	"amends/internal/provision"
 )
 
@@ -185,14 +186,14 @@ func (r *report) text(out io.Writer) error {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	if len(r.First) > 0 {
-		fmt.Fprintf(&b, "\nthe first %s:\n", counted(int64(len(r.First)), "record"))
+		fmt.Fprintf(&b, "\nthe first %s:\n", phrase.Counted(int64(len(r.First)), "record"))
 	}
 	for _, s := range r.First {
 		partition := "-"
 		if s.Partition != nil {
 			partition = strconv.Itoa(int(*s.Partition))
 		}
-		fmt.Fprintf(&b, "  line %d partition %s %s\n", s.Line, partition, printable(string(s.Value)))
+		fmt.Fprintf(&b, "  line %d partition %s %s\n", s.Line, partition, phrase.Printable(string(s.Value)))
 	}
 	r.problemText(&b)
 	_, err := io.WriteString(out, b.String())
@@ -207,7 +208,7 @@ func (r *report) problemText(b *strings.Builder) {
 	for _, code := range slices.Sorted(maps.Keys(r.Problems.Codes)) {
 		codes = append(codes, fmt.Sprintf("%s %d", code, r.Problems.Codes[code]))
 	}
-	fmt.Fprintf(b, "\n%s (%s):\n", counted(r.Problems.Count, "problem"), strings.Join(codes, ", "))
+	fmt.Fprintf(b, "\n%s (%s):\n", phrase.Counted(r.Problems.Count, "problem"), strings.Join(codes, ", "))
 	for _, p := range r.Problems.Shown {
 		place := "line " + strconv.FormatInt(p.Line, 10)
 		if p.Column != nil {
@@ -216,7 +217,7 @@ func (r *report) problemText(b *strings.Builder) {
 		if p.Code != nil {
 			place += ": " + *p.Code
 		}
-		fmt.Fprintf(b, "  %s: %s\n", place, printable(p.Reason))
+		fmt.Fprintf(b, "  %s: %s\n", place, phrase.Printable(p.Reason))
 	}
 	if more := r.Problems.Count - int64(len(r.Problems.Shown)); more > 0 {
 		fmt.Fprintf(b, "  and %d more; -problems %d shows them\n", more, min(r.Problems.Count, problemsMost))
@@ -233,36 +234,16 @@ func (r *report) problemText(b *strings.Builder) {
 func (r *report) headline() string {
 	switch r.Result {
 	case ready:
-		return fmt.Sprintf("READY: %s from %s; nothing was published, -execute publishes them to %s", counted(r.Records, "record"), counted(r.Rows, "row"), r.SourceTopic)
+		return fmt.Sprintf("READY: %s from %s; nothing was published, -execute publishes them to %s", phrase.Counted(r.Records, "record"), phrase.Counted(r.Rows, "row"), r.SourceTopic)
 	case refused:
-		return fmt.Sprintf("REFUSED: %s in %s; nothing was published", counted(r.Problems.Count, "problem"), counted(r.Rows, "row"))
+		return fmt.Sprintf("REFUSED: %s in %s; nothing was published", phrase.Counted(r.Problems.Count, "problem"), phrase.Counted(r.Rows, "row"))
 	case complete:
-		return fmt.Sprintf("COMPLETE: all %s were published to %s before; nothing was published now, -restart publishes them again", counted(r.Records, "record"), r.SourceTopic)
+		return fmt.Sprintf("COMPLETE: all %s were published to %s before; nothing was published now, -restart publishes them again", phrase.Counted(r.Records, "record"), r.SourceTopic)
 	case published:
 		if r.Published < r.Records {
-			return fmt.Sprintf("PUBLISHED: the last %d of %s to %s", r.Published, counted(r.Records, "record"), r.SourceTopic)
+			return fmt.Sprintf("PUBLISHED: the last %d of %s to %s", r.Published, phrase.Counted(r.Records, "record"), r.SourceTopic)
 		}
-		return fmt.Sprintf("PUBLISHED: %s to %s", counted(r.Records, "record"), r.SourceTopic)
+		return fmt.Sprintf("PUBLISHED: %s to %s", phrase.Counted(r.Records, "record"), r.SourceTopic)
 	}
-	return fmt.Sprintf("STOPPED: %d of %s were published now; running it again goes on after line %d", r.Published, counted(r.Records, "record"), r.Line)
-}
-
-func counted(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.FormatInt(n, 10) + " " + what + "s"
-}
-
-// printable writes text on one line that is safe to show on a terminal.
-func printable(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		if strconv.IsPrint(c) {
-			b.WriteRune(c)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
-	}
-	return b.String()
+	return fmt.Sprintf("STOPPED: %d of %s were published now; running it again goes on after line %d", r.Published, phrase.Counted(r.Records, "record"), r.Line)
 }

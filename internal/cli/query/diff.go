@@ -15,6 +15,7 @@ import (
 	"amends/internal/explain"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/report"
 	"amends/internal/store/postgres/reader"
 	"amends/internal/usage"
@@ -167,7 +168,7 @@ func (d *comparison) text(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s of %s told differently\n", counted(count, "output"), counted(keys, "key"))
+	fmt.Fprintf(out, "%s of %s told differently\n", phrase.Counted(count, "output"), phrase.Counted(keys, "key"))
 	for _, s := range d.spans {
 		fmt.Fprintf(out, "partition %d: source below %d, then below %d\n", s.Partition, s.Before.Frontier, s.After.Frontier)
 	}

@@ -14,6 +14,7 @@ import (
 	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/store/postgres/reader"
 	"amends/internal/usage"
 )
@@ -135,7 +136,7 @@ func (w words) line(l *explain.Line, in ledger.Partition) (source, text string) 
 	case explain.OpeningBalance:
 		return "-", "opening balance"
 	case explain.DayOfMovements:
-		return "-", counted(l.Movements, "movement") + " of the day"
+		return "-", phrase.Counted(l.Movements, "movement") + " of the day"
 	}
 	kind, _ := ledger.ParseKind(string(l.Kind))
 	text = fmt.Sprintf("%s revision %d, %s", inspect.Name(l.TxnID), l.Revision, kindName(kind))

@@ -16,6 +16,7 @@ import (
 	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/report"
 	"amends/internal/store/postgres/reader"
 )
@@ -79,8 +80,8 @@ func historyText(out io.Writer, w words, told *explain.Told, q *explain.Question
 	if q.Day != 0 {
 		about += " " + q.Day.String()
 	}
-	fmt.Fprintf(out, "%s: %s, of them %s and %s\n", about, counted(told.Versions, "version"), counted(told.Corrections, "correction"),
-		counted(told.Withdrawals, "withdrawal"))
+	fmt.Fprintf(out, "%s: %s, of them %s and %s\n", about, phrase.Counted(told.Versions, "version"), phrase.Counted(told.Corrections, "correction"),
+		phrase.Counted(told.Withdrawals, "withdrawal"))
 	fmt.Fprintln(out, "now "+w.headline(&told.Answer, 0, q.At))
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(table, "\nSEQUENCE\tOUTPUT\tDAY\tVERSION\tVALUE\tSOURCE\tCAUSE\tARRIVED\tCOMMITTED\tPUBLISHED\n")

@@ -152,13 +152,6 @@ func (w words) headline(a *explain.Answer, as ledger.Day, at *explain.Point) str
 	return text
 }
 
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func coordinates(p ledger.Partition, at ledger.Offset) string {
 	return strconv.Itoa(int(p)) + "/" + strconv.FormatInt(int64(at), 10)
 }

@@ -14,6 +14,7 @@ import (
 	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/progress"
 	"amends/internal/provision"
 	"amends/internal/recovery"
@@ -108,10 +109,10 @@ func comparisonHeadline(c *recovery.Comparison) string {
 		at = ", at different cuts"
 	}
 	if c.Differences() == 0 {
-		return fmt.Sprintf("EQUAL  %s and %s hold the same %s%s", c.A.Namespace, c.B.Namespace, counted(c.Equal, "output"), at)
+		return fmt.Sprintf("EQUAL  %s and %s hold the same %s%s", c.A.Namespace, c.B.Namespace, phrase.Counted(c.Equal, "output"), at)
 	}
 	d := c.First
-	return fmt.Sprintf("DIFFERENT  %s of %s and %s%s; the first: partition %d %s: %s | %s", counted(c.Differences(), "output"),
+	return fmt.Sprintf("DIFFERENT  %s of %s and %s%s; the first: partition %d %s: %s | %s", phrase.Counted(c.Differences(), "output"),
 		c.A.Namespace, c.B.Namespace, at, d.Partition, outputName(d.ID), side(d.A), side(d.B))
 }
 

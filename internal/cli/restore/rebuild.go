@@ -15,6 +15,7 @@ import (
 
 	"amends/internal/cli/target"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/progress"
 	"amends/internal/recovery"
 	"amends/internal/report"
@@ -182,7 +183,7 @@ func (a *rebuilt) words() string {
 		how = "goes on from phase " + string(p.Record.Phase)
 	}
 	return fmt.Sprintf("rebuild of %s into %s, output topic %s, %s: %s to read, %s to publish; about %s", a.origin, a.namespace, a.topic, how,
-		counted(p.Records, "source offset"), counted(p.Outputs, "message"), about(p.Estimate))
+		phrase.Counted(p.Records, "source offset"), phrase.Counted(p.Outputs, "message"), about(p.Estimate))
 }
 
 // record is the rebuild's row as it is now, nil before it began.

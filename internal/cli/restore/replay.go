@@ -11,6 +11,7 @@ import (
 
 	"amends/internal/cli/target"
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 	"amends/internal/progress"
 	"amends/internal/provision"
 	"amends/internal/recovery"
@@ -101,7 +102,7 @@ func replay(ctx context.Context, e *target.Env, r *recovery.Replay, execute bool
 		return nil, err
 	}
 	fmt.Fprintf(e.Stderr, "replay of %s: %s below the frontiers of %s, %s decided from them; about %s\n", r.Manifest.Config.Namespace,
-		counted(plan.Records, "source offset"), counted(int64(r.Manifest.Config.Partitions), "partition"), counted(plan.Outputs, "message"), about(plan.Estimate))
+		phrase.Counted(plan.Records, "source offset"), phrase.Counted(int64(r.Manifest.Config.Partitions), "partition"), phrase.Counted(plan.Outputs, "message"), about(plan.Estimate))
 	if execute {
 		fmt.Fprintln(e.Stderr, "a running worker is fenced by the higher epoch: it ends with code 10 and claims again when it is started again")
 	}
@@ -139,18 +140,18 @@ func (a *replayed) headline() string {
 	case f.Differing > 0:
 		first := f.Faults[0]
 		return fmt.Sprintf("DIFFERS  %s not recorded as the source holds them; the first: %s partition %d offset %d; nothing was changed",
-			counted(f.Differing, "record"), first.Fault, first.Partition, first.Offset)
+			phrase.Counted(f.Differing, "record"), first.Fault, first.Partition, first.Offset)
 	case !a.executed:
-		return fmt.Sprintf("SAME  %s recorded with the same digest; nothing was changed, -execute commits a higher epoch", counted(f.Records, "record"))
+		return fmt.Sprintf("SAME  %s recorded with the same digest; nothing was changed, -execute commits a higher epoch", phrase.Counted(f.Records, "record"))
 	}
-	return fmt.Sprintf("REPLAYED  %s recorded with the same digest; a higher epoch is installed, and nothing else changed", counted(f.Records, "record"))
+	return fmt.Sprintf("REPLAYED  %s recorded with the same digest; a higher epoch is installed, and nothing else changed", phrase.Counted(f.Records, "record"))
 }
 
 func (a *replayed) text() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.headline())
 	for _, p := range a.found.Positions {
-		fmt.Fprintf(&b, "partition %d: %s below frontier %d, epoch %d", p.Partition, counted(p.Records, "record"), p.Frontier, p.Epoch)
+		fmt.Fprintf(&b, "partition %d: %s below frontier %d, epoch %d", p.Partition, phrase.Counted(p.Records, "record"), p.Frontier, p.Epoch)
 		if p.Installed > 0 {
 			fmt.Fprintf(&b, " -> %d", p.Installed)
 		}
@@ -173,14 +174,6 @@ func meaning(f recovery.Fault) string {
 		return "a record is recorded that the source does not hold below the frontier"
 	}
 	return "the record's digest is another than the recorded one"
-}
-
-// counted writes a number with its noun.
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // about writes an estimate, which has no use for digits.

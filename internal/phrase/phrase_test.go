@@ -1,0 +1,29 @@
+package phrase_test
+
+import (
+	"testing"
+
+	"amends/internal/phrase"
+)
+
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0 records", 1: "1 record", 2: "2 records", -1: "-1 records", 1 << 40: "1099511627776 records"} {
+		if got := phrase.Counted(n, "record"); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+		if got := phrase.Counted(int(n), "record"); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{"": "", "It's Zoë → \\n": "It's Zoë → \\n", "a\nb\tc": `a\nb\tc`, "\x1b[31m": `\x1b[31m`, "\u202e\u009b": `\u202e\u009b`,
+		"\x00": `\x00`, "\xff": "\ufffd", "a\u00a0b": `a\u00a0b`} {
+		if got := phrase.Printable(s); got != want {
+			t.Errorf("%q: got %q, want %q", s, got, want)
+		}
+	}
+}
