@@ -60,6 +60,7 @@ type Auditor struct {
 	drifted map[ledger.Partition]bool  // partitions that differed and that no full cycle found equal since
 	began   time.Time                  // when the last full cycle began, zero if none is known
 	took    time.Duration              // how long it took
+	doubted bool                       // a verification found a difference that no full cycle has looked at since
 	resumed bool
 }
 
@@ -115,7 +116,7 @@ func (a *Auditor) Once(ctx context.Context) (*Cycle, error) {
 // pause is how long to wait after a cycle that took so long. While something differs every cycle is a full one.
 func (a *Auditor) pause(took time.Duration) time.Duration {
 	every := a.Every
-	if len(a.drifted) > 0 {
+	if len(a.drifted) > 0 || a.doubted {
 		every = max(every, min(share*a.took, a.FullEvery))
 	}
 	return max(every-took, 0)
@@ -138,6 +139,10 @@ func (a *Auditor) cycle(ctx context.Context) (*Cycle, error) {
 			return nil, err
 		}
 	}
+	var err error
+	if a.doubted, err = a.doubt(ctx); err != nil {
+		return nil, err
+	}
 	began, why := time.Now(), a.due()
 	a.job.Timeout = max(shortBudget, a.Every)
 	if why != "" {
@@ -158,14 +163,17 @@ func (a *Auditor) cycle(ctx context.Context) (*Cycle, error) {
 		a.source.close()
 	}
 	c := &Cycle{Report: r, Why: why, Changed: r.Status != a.status}
-	if err := a.record(ctx, c, time.Now().Add(-r.Elapsed)); err != nil {
+	err = a.record(ctx, c, time.Now().Add(-r.Elapsed))
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		c.Now = time.Now() // what was found counts all the same
 		a.Logger.Warn("what the audit found was not recorded", "err", err)
 	}
-	a.status = r.Status
+	if err == nil {
+		a.status = r.Status // else the next cycle records the change
+	}
 	for _, p := range r.Parts {
 		if p.Status == verify.Drift {
 			a.drifted[p.Partition] = true
@@ -188,6 +196,8 @@ func (a *Auditor) due() string {
 		return a.why
 	case len(a.drifted) > 0:
 		return "something differs"
+	case a.doubted:
+		return "the last verification found a difference"
 	case a.FullEvery <= 0, time.Since(a.began) >= a.FullEvery:
 		return "it is due"
 	}

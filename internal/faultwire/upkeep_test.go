@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"time"
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
@@ -16,10 +15,10 @@ import (
 )
 
 // upkeepKinds are the writes beside the data path. Nobody but their callers resolves an unknown outcome: an audit writes
-// the same again at its next turn, a rebuild reads its record back.
+// the same again, a rebuild reads its record back.
 func upkeepKinds() []*kind {
 	audit := &kind{name: "record audit", op: "record audit", setup: audited, run: func(c *cell) error {
-		return nextTurn(func() error {
+		return again(func() error {
 			return c.upkeep("record audit", func(ctx context.Context, u *upkeep.Upkeep) error {
 				return u.RecordAudit(ctx, []store.AuditCycle{secondCycle()})
 			})
@@ -29,7 +28,7 @@ func upkeepKinds() []*kind {
 	first.name, first.setup, first.sparse = "record the first audit", func(*cell) {}, true
 	all := []*kind{audit, &first,
 		{name: "save audit state", op: "save audit", setup: audited, run: func(c *cell) error {
-			return nextTurn(func() error {
+			return again(func() error {
 				return c.upkeep("save audit", func(ctx context.Context, u *upkeep.Upkeep) error {
 					return saveAudit(ctx, u, 7, "the", "second", "state")
 				})
@@ -57,20 +56,6 @@ func upkeepKinds() []*kind {
 // upkeep makes one call through the proxy.
 func (c *cell) upkeep(op string, f func(context.Context, *upkeep.Upkeep) error) error {
 	return c.call(context.Background(), op, func(ctx context.Context) error { return f(ctx, c.ns.Upkeep()) })
-}
-
-// nextTurn makes a call as an audit does: what was not recorded or saved, whatever the reason, is at a later cycle, when a
-// COMMIT that was late has arrived.
-func nextTurn(f func() error) error {
-	err := f()
-	for range 3 {
-		if err == nil {
-			return nil
-		}
-		time.Sleep(2 * lag)
-		err = f()
-	}
-	return err
 }
 
 // audited leaves a cycle and a saved state of two pieces.

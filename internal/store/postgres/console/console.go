@@ -81,6 +81,7 @@ func Open(ctx context.Context, url string, timeout time.Duration) (*Console, err
 	c := &Console{conn: conn}
 	var superuser bool
 	if err := conn.QueryRow(ctx, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user").Scan(&superuser); err != nil {
+		c.Close()
 		return nil, session.Before("open console", err)
 	}
 	c.begin = begin(timeout, superuser)

@@ -35,17 +35,16 @@ func (u *Upkeep) SaveAudit(ctx context.Context, p ledger.Partition, saved store.
 	}
 	verb := fmt.Sprintf("save audit state of partition %d", p)
 	return u.pool.Transact(ctx, verb, func(ctx context.Context, s *session.Session) error {
-		if _, err := s.Exec(ctx, "delete_audit_chunks", u.namespace, p); err != nil {
-			return err
-		}
-		for i, data := range chunks {
-			if _, err := s.Exec(ctx, "insert_audit_chunk", u.namespace, p, int32(i), data); err != nil {
-				return err
-			}
-		}
+		// The row is locked first: of two who save at once, or a repetition and its own late COMMIT, one waits for the other.
 		n, err := s.Exec(ctx, "save_audit_state", u.namespace, p, saved.Frontier, saved.Format, saved.Chunks, saved.Checksum[:])
 		if err == nil && n != 1 {
 			err = fmt.Errorf("no cycle of it is recorded: %w", store.ErrProtocol)
+		}
+		if err == nil {
+			_, err = s.Exec(ctx, "delete_audit_chunks", u.namespace, p)
+		}
+		for i := 0; i < len(chunks) && err == nil; i++ {
+			_, err = s.Exec(ctx, "insert_audit_chunk", u.namespace, p, int32(i), chunks[i])
 		}
 		return err
 	})
