@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/audit"
 	"amends/internal/pipelinetest"
+	"amends/internal/report"
 	"amends/internal/verify"
 )
 
@@ -153,6 +154,44 @@ func TestSC35TamperedRowIsFoundByAFullCycle(t *testing.T) {
 	}
 	c := w.once(w.options(nil))
 	w.is(c, verify.Drift, "the last cycle before this process ended DRIFT")
+	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
+	w.is(w.once(w.options(nil)), verify.Pass, "the last cycle before this process ended DRIFT")
+	w.is(w.once(w.options(nil)), verify.Pass, "")
+}
+
+// S10, SC35: where a verification found a difference, the next cycle is a full one and finds it too, in the process that runs and
+// in the next; once a full one finds everything equal, what changed is enough again.
+func TestSC35AuditLooksAtWhatAVerificationFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
+	running := audit.New(w.options(nil))
+	next := func(status verify.Status, why string) {
+		t.Helper()
+		c, err := running.Once(t.Context())
+		w.ok(err)
+		w.is(c, status, why)
+	}
+	next(verify.Pass, "partition 0 has no saved state")
+	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
+	next(verify.Pass, "") // nobody knows yet
+	verified := func(want verify.Status) {
+		t.Helper()
+		began, r := time.Now(), w.deep()
+		if r.Status != want {
+			t.Fatalf("%s %v", r.Status, r.First)
+		}
+		w.ok(w.ns.RecordVerification(t.Context(), report.Verification(r, began)))
+	}
+	verified(verify.Drift)
+	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
+	next(verify.Pass, "the last verification found a difference") // it was mended
+	next(verify.Pass, "")
+	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
+	verified(verify.Drift)
+	w.is(w.once(w.options(nil)), verify.Drift, "the last verification found a difference")
 	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
 	w.is(w.once(w.options(nil)), verify.Pass, "the last cycle before this process ended DRIFT")
 	w.is(w.once(w.options(nil)), verify.Pass, "")
