@@ -213,12 +213,12 @@ func bytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, names[i])
 }
 
-// sentence is an error's text, or that there is none.
+// sentence is an error's text on one line, or that there is none.
 func sentence(err error) string {
 	if err == nil {
 		return "not looked at"
 	}
-	return err.Error()
+	return phrase.OneLine(err.Error())
 }
 
 // refused reports whether a broker answered and would not serve.

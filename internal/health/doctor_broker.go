@@ -19,7 +19,7 @@ func (e *examination) brokers() {
 	e.area = "broker"
 	for _, d := range e.Brokers {
 		if d.Err != nil {
-			e.add(Failure, "address", d.Address+": "+d.Err.Error(), "while no broker answers nothing is read or published", "check -brokers, the network, and that the broker runs")
+			e.add(Failure, "address", d.Address+": "+sentence(d.Err), "while no broker answers nothing is read or published", "check -brokers, the network, and that the broker runs")
 			continue
 		}
 		e.fine("address", "%s answers", d.Address)
@@ -53,13 +53,13 @@ func (e *examination) topic(role, name, incarnation string, partitions int32, f 
 	var identity *broker.IdentityError
 	switch {
 	case errors.Is(f.Err, broker.ErrNoTopic):
-		e.add(Failure, role+" topic", f.Err.Error(), "its history is the only proof of what was published; "+integrity, "check -brokers; a deleted topic cannot be replaced: rebuild from a complete source")
+		e.add(Failure, role+" topic", sentence(f.Err), "its history is the only proof of what was published; "+integrity, "check -brokers; a deleted topic cannot be replaced: rebuild from a complete source")
 		return
 	case f.Err != nil && !errors.As(f.Err, &identity):
-		e.add(Failure, role+" topic", f.Err.Error(), "what cannot be read cannot be trusted", "check the rights to describe the topic and its settings")
+		e.add(Failure, role+" topic", sentence(f.Err), "what cannot be read cannot be trusted", "check the rights to describe the topic and its settings")
 		return
 	case f.Err != nil:
-		e.add(Failure, role+" identity", f.Err.Error(), integrity, "the broker must tell topic ids: Kafka 2.8 or Redpanda 22 and later")
+		e.add(Failure, role+" identity", sentence(f.Err), integrity, "the broker must tell topic ids: Kafka 2.8 or Redpanda 22 and later")
 		return
 	}
 	t := &f.Topic

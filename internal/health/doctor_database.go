@@ -162,18 +162,18 @@ func (e *examination) namespace() {
 		e.skip("namespace", "not looked at: no manifest names it")
 		return
 	case errors.Is(e.Opened, store.ErrNoNamespace):
-		e.add(Failure, "namespace", e.Opened.Error(), "read commands end with 13", "output create, source load or a role initialises it; check AMENDS_DATABASE_URL")
+		e.add(Failure, "namespace", sentence(e.Opened), "read commands end with 13", "output create, source load or a role initialises it; check AMENDS_DATABASE_URL")
 		return
 	case errors.Is(e.Opened, store.ErrConfig):
-		e.add(Failure, "namespace", e.Opened.Error(), "a configuration never changes; every start ends with 13", "use the manifest of this namespace; another configuration is another namespace")
+		e.add(Failure, "namespace", sentence(e.Opened), "a configuration never changes; every start ends with 13", "use the manifest of this namespace; another configuration is another namespace")
 		return
 	case e.Opened != nil:
-		e.add(Failure, "namespace", e.Opened.Error(), "it cannot be read", "check the grants of this role")
+		e.add(Failure, "namespace", sentence(e.Opened), "it cannot be read", "check the grants of this role")
 		return
 	}
 	e.fine("namespace", "exists with this configuration")
 	if e.Binding != nil {
-		e.add(Failure, "binding", e.Binding.Error(), "every start ends with 13", "use the manifest that output create printed; the same command prints it again")
+		e.add(Failure, "binding", sentence(e.Binding), "every start ends with 13", "use the manifest that output create printed; the same command prints it again")
 	} else if e.Manifest.Output != nil {
 		e.fine("binding", "the database has the manifest's")
 	}

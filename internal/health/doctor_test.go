@@ -124,6 +124,22 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	}
 }
 
+// What a client says on several lines, as the driver of PostgreSQL does of a server that is away, is one line of the answer.
+func TestDoctorSaysErrorsOnOneLine(t *testing.T) {
+	t.Parallel()
+	f := sound(t)
+	f.Server, f.ServerError = nil, errors.New("connect `user=a`:\n\t127.0.0.1:1 (h): refused\n\t127.0.0.1:1 (h): refused\n\t[::1]:1 (h): no route")
+	for _, c := range Examine(f).Checks {
+		if c.Name == "server" {
+			if want := "connect `user=a`: 127.0.0.1:1 (h): refused; [::1]:1 (h): no route"; c.Found != want {
+				t.Errorf("%q, want %q", c.Found, want)
+			}
+			return
+		}
+	}
+	t.Error("no check of the server")
+}
+
 // The first that applies decides, at its limit and past it (design section 8).
 func TestJudgePrecedence(t *testing.T) {
 	t.Parallel()

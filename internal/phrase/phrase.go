@@ -30,3 +30,25 @@ func Printable(s string) string {
 	}
 	return b.String()
 }
+
+// OneLine writes a text of several lines, such as an error's, on one line that is safe to show on a terminal: line ends become
+// "; ", or a space after a colon, a line that was there before is left out (a client that tries twice says everything twice), and
+// whatever is not printable, such as an escape sequence in the name of a file, becomes its escape.
+func OneLine(s string) string {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for line := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
+		if line = strings.TrimSpace(line); seen[line] {
+			continue
+		}
+		seen[line] = true
+		switch said := b.String(); {
+		case strings.HasSuffix(said, ":"):
+			b.WriteString(" ")
+		case said != "":
+			b.WriteString("; ")
+		}
+		b.WriteString(Printable(line))
+	}
+	return b.String()
+}
