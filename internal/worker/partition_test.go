@@ -507,6 +507,38 @@ func TestS12AwayIsWaitedFor(t *testing.T) {
 	}
 }
 
+// S12: a worker that could not read for a moment what its commit did is ready again once it knows, whichever it was.
+func TestS12ReadyAgainAfterAnUnknownCommit(t *testing.T) {
+	for name, written := range map[string]bool{"committed": true, "not committed": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, worked(t), 1<<20)
+			b.store.onCommit = func(n int, _ *ledger.Batch) (bool, error) {
+				if n == 1 {
+					return written, errLost
+				}
+				return true, nil
+			}
+			b.store.onObserve = func(n int) error {
+				if n <= 2 {
+					return fmt.Errorf("dial: %w", store.ErrUnavailable)
+				}
+				return nil
+			}
+			b.offerExample()
+			if err := b.settle(); err != nil {
+				t.Fatal(err)
+			}
+			b.mustEndAsExample()
+			if !strings.Contains(b.log.String(), "not ready") {
+				t.Error("it did not say that it was not ready")
+			}
+			if why := b.part.ready.reason(); why != "" {
+				t.Errorf("not ready at the end because of %q", why)
+			}
+		})
+	}
+}
+
 // No commit trusts an old look: while the broker cannot be asked nothing is sent; another topic ends the role.
 func TestCommitNeedsAFreshLook(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)

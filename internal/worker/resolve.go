@@ -72,6 +72,7 @@ func (p *Partition) unresolved(err error) (Progress, error) {
 	if p.tries >= MaxAttempts || p.clock().Sub(p.began) >= RetryBudget {
 		return Progress{}, fmt.Errorf("resolve commit of partition %d offsets %d..%d: %w: %w; the commit: %w", p.id, p.batch.Expected, p.batch.Next, ErrUnresolved, err, store.Resolved(p.last))
 	}
+	p.waits++ // so that done says that it is back
 	p.ready.set("database", err)
 	return Progress{Wait: p.backoff()}, nil
 }

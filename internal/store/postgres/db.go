@@ -69,9 +69,10 @@ func (db *DB) Close() {
 	db.pool.Close()
 }
 
-// Server returns the identity of the server that a connection reaches now.
+// Server returns the identity of the server that a connection reaches now. It asks over the connection that renews leases, as the
+// renewals ask for it: however busy the pool is, no lease expires for it.
 func (db *DB) Server(ctx context.Context) (server store.Server, err error) {
-	err = db.pool.Read(ctx, "read server identity", func(_ context.Context, s *session.Session) error {
+	err = db.leases.Read(ctx, "read server identity", func(_ context.Context, s *session.Session) error {
 		server = s.Server()
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"amends/internal/manifest"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 )
@@ -53,6 +54,33 @@ func TestS9RenewalHasItsOwnConnection(t *testing.T) {
 		lost, err := n.RenewServices(renewal, "holder", []store.Lease{l}, time.Minute)
 		if len(lost) > 0 {
 			t.Errorf("lost %+v", lost)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// S9: nor does the look at the server that follows each renewal (lease.Keeper): a loop that waited there would renew too late.
+func TestS9LookAtTheServerWaitsForNoPool(t *testing.T) {
+	t.Parallel()
+	_, url := openNamespace(t)
+	db := open(t, url, func(o *postgres.Options) { o.MaxConns = 1 })
+	cfg, err := manifest.Default("claims", "kafka:00112233445566778899aabbccddeeff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := db.Namespace(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = n.Snapshot(t.Context(), func(store.Snapshot) error { // holds the pool's only connection
+		look, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		server, err := db.Server(look)
+		if err == nil && server == (store.Server{}) {
+			t.Error("no identity")
 		}
 		return err
 	})
