@@ -22,10 +22,12 @@ func (s Standing) active() (ledger.Payload, bool) {
 }
 
 // Cause is the source record behind an output version, with what it did to its transaction. Before is nil for the first
-// record of a transaction, and where it is not known (Outputs).
+// record of a transaction, and where it is not known (Outputs). Was is what the balances published before it hold of the
+// transaction: Before, but while the key is blocked what stood when it froze.
 type Cause struct {
 	Committed time.Time // by the database's clock
 	Before    *Standing
+	Was       *Standing
 	Assertion ledger.Assertion
 	After     Standing
 	Offset    ledger.Offset
@@ -34,18 +36,21 @@ type Cause struct {
 	Class     ledger.Class
 }
 
-// Change returns by how much the record changed what its transaction adds to balances, wherever it falls. It returns
-// false where a count takes part, which states a balance and adds nothing.
+// Change returns by how much the record changed what its transaction adds to published balances, wherever it falls: nothing
+// where it contradicts, which freezes them. It returns false where a count takes part, which states a balance and adds nothing.
 func (c *Cause) Change() (*big.Int, bool) {
 	change := new(big.Int)
+	if c.Class == ledger.Conflict {
+		return change, !c.Assertion.Payload.Kind.IsCount()
+	}
 	if p, ok := c.After.active(); ok {
 		if p.Kind.IsCount() {
 			return nil, false
 		}
 		change.SetInt64(p.Units())
 	}
-	if c.Before != nil {
-		if p, ok := c.Before.active(); ok {
+	if c.Was != nil {
+		if p, ok := c.Was.active(); ok {
 			if p.Kind.IsCount() {
 				return nil, false
 			}
@@ -88,7 +93,10 @@ func (a *Account) Add(e *reader.Entry) Cause {
 	c := Cause{Committed: e.Committed, Assertion: d.Assertion, Offset: d.Offset, Arrived: d.Timestamp, Partition: a.partition, Class: d.Class}
 	before, known := a.transactions[d.Assertion.TxnID]
 	if known {
-		c.Before = &before
+		c.Before, c.Was = &before, &before
+	}
+	if kept, frozen := a.aside[d.Assertion.TxnID]; frozen {
+		c.Was = kept
 	}
 	c.After = before
 	switch d.Class {

@@ -232,6 +232,50 @@ func TestSC40CausesAndCoordinates(t *testing.T) {
 	}
 }
 
+// S6: a key is frozen while a transaction is ambiguous, so the record that resolves it changes what was published before by the
+// difference to the first candidate, and whatever else changed meanwhile is measured against the frozen state as well.
+func TestChangeIsAgainstWhatWasPublishedBeforeTheBlock(t *testing.T) {
+	t.Parallel()
+	cfg, _ := example(t)
+	log, origin := workload.NewLog(cfg), cfg.LedgerOrigin
+	s := newStored(t, cfg)
+	key := ledger.StockKey{Item: "widget", Location: "berlin"}
+	for _, r := range []struct {
+		txn      string
+		revision ledger.Revision
+		kind     ledger.Kind
+		n        ledger.Quantity
+	}{
+		{"T-1", 1, ledger.Receipt, 10}, {"T-2", 1, ledger.Issue, 1},
+		{"T-2", 1, ledger.Issue, 3},   // blocked: 9 stays published
+		{"T-3", 1, ledger.Receipt, 4}, // while blocked: not published
+		{"T-2", 2, ledger.Issue, 2},   // resolved: 10 - 2 + 4
+		{"T-3", 2, ledger.Receipt, 5},
+	} {
+		s.add(t, log.Record(ledger.Assertion{Key: key, TxnID: r.txn, Revision: r.revision,
+			Payload: ledger.Payload{State: ledger.Active, Day: origin, Kind: r.kind, Quantity: r.n}}))
+	}
+	x := s.of(explain.Question{Key: key, Most: 10})
+	var got []string
+	for _, v := range x.Versions {
+		n, ok := v.Cause.Change()
+		was := "nothing"
+		if v.Cause.Was != nil {
+			was = fmt.Sprintf("%d ambiguous=%v", v.Cause.Was.Payload.Quantity, v.Cause.Was.Ambiguous)
+		}
+		got = append(got, fmt.Sprintf("%v v%d close %d by %d: was %s, %v %v", v.Output.Kind, v.Change.Version, v.Change.Close, v.Cause.Offset, was, n, ok))
+	}
+	want := []string{
+		"balance v1 close 10 by 0: was nothing, 10 true", "status v1 close 0 by 0: was nothing, 10 true", "balance v2 close 9 by 1: was nothing, -1 true",
+		"status v2 close 0 by 2: was 1 ambiguous=false, 0 true",
+		"balance v3 close 12 by 4: was 1 ambiguous=false, -1 true", "status v3 close 0 by 4: was 1 ambiguous=false, -1 true",
+		"balance v4 close 13 by 5: was 4 ambiguous=false, 1 true",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func sums(lines []explain.Line) []string {
 	var out []string
 	for _, l := range lines {

@@ -156,7 +156,7 @@ func TestBlockedKeyIsExplainedAsItWasFrozen(t *testing.T) {
 	// 4.000 - 2.500 - 0.001 = 1.499, below 2.000 after 4.000.
 	s.expect("balance bolt paris 2026-01-31", "bolt paris as of 2026-01-31: 1.499 (the close of 2026-01-03, the latest day before that has a balance; alert 4.000 -> 1.499 below 2.000)")
 	got := strings.Join(plain(s.run("explain bolt paris 2026-01-02")), "|")
-	if !strings.Contains(got, "|balance 2026-01-02 2 4.000 1/5 A revision 1 -> 2, ambiguous -> receipt 4.000 on 2026-01-02: +4.000 T T at") {
+	if !strings.Contains(got, "|balance 2026-01-02 2 4.000 1/5 A revision 1 -> 2, ambiguous -> receipt 4.000 on 2026-01-02, published was receipt 5.000 on 2026-01-02: -1.000 T T at") {
 		t.Error(got)
 	}
 	s.expect("balance bolt paris -known-at 1/0", "bolt paris: 0.000 (the opening balance: no record was known; as known below 1/0)")

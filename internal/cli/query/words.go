@@ -62,6 +62,14 @@ func (w words) standing(s explain.Standing) string {
 	return w.payload(s.Payload)
 }
 
+// frozen writes what was published of a transaction while its key was blocked.
+func (w words) frozen(s *explain.Standing) string {
+	if s == nil {
+		return "nothing of it"
+	}
+	return w.standing(*s)
+}
+
 // record writes what a source record says.
 func (w words) record(a *ledger.Assertion) string {
 	return fmt.Sprintf("%s revision %d, %s", inspect.Name(a.TxnID), a.Revision, w.payload(a.Payload))
@@ -75,6 +83,8 @@ func (w words) cause(c *explain.Cause) string {
 		return fmt.Sprintf("%s revision %d, %s contradicted by %s", inspect.Name(a.TxnID), a.Revision, w.standing(*b), w.payload(a.Payload))
 	case b == nil:
 		return w.record(a) + w.change(c)
+	case b != c.Was:
+		return fmt.Sprintf("%s revision %d -> %d, %s -> %s, published was %s%s", inspect.Name(a.TxnID), b.Revision, a.Revision, w.standing(*b), w.payload(a.Payload), w.frozen(c.Was), w.change(c))
 	}
 	text := fmt.Sprintf("%s revision %d -> %d, ", inspect.Name(a.TxnID), b.Revision, a.Revision)
 	if p, q := b.Payload, a.Payload; !b.Ambiguous && p.State == ledger.Active && q.State == ledger.Active && p.Kind == q.Kind && p.Day == q.Day {
