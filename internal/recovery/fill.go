@@ -18,11 +18,15 @@ import (
 	"amends/internal/verify"
 )
 
-// Waiting for the roles of a rebuild. A killed rebuild leaves a member behind, which the group of the next one waits for: up
-// to a rebalance timeout where it was killed while it joined.
+// Waiting for the roles of a rebuild. A killed rebuild leaves a member behind, which the group of the next one waits for: a session
+// until it counts as dead, or a rebalance timeout where it was killed while it joined. A rebuild that was killed again while it
+// waited leaves another, for which the group waits after the first: two such generations are outlasted, with one to spare.
 const (
 	lookEvery  = 100 * time.Millisecond
-	stallAfter = 2*broker.RebalanceTimeout + broker.SessionTimeout // without any movement
+	stallAfter = 3 * generation // without any movement
+	generation = broker.RebalanceTimeout + broker.SessionTimeout
+
+	_ = uint(stallAfter - 2*generation - broker.RebalanceTimeout) // does not compile otherwise
 )
 
 // StalledError says that nothing moved any more: it is safe to run the rebuild again (exit 1).
