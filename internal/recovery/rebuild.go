@@ -62,6 +62,9 @@ func (r *Rebuild) Plan(ctx context.Context) (*RebuildPlan, error) {
 		return nil, err
 	}
 	p := &RebuildPlan{Destination: *d}
+	if d.Record != nil && d.Record.Phase == store.RebuildDone {
+		return p, nil // nothing is left to read
+	}
 	stable, err := r.Topics.Stable(ctx, r.Origin.SourceTopic)
 	if err != nil {
 		return nil, fmt.Errorf("read stable offsets: %w", err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -105,7 +106,9 @@ func (f *rebuildFlags) run(ctx context.Context, e *target.Env, asJSON bool) erro
 	if !f.execute {
 		return a.write(e.Stdout, asJSON)
 	}
-	fmt.Fprintln(e.Stderr, a.words())
+	if !a.done() { // else the answer says it
+		fmt.Fprintln(e.Stderr, a.words())
+	}
 	a.result, err = r.Execute(ctx)
 	stages.Done()
 	if err != nil {
@@ -140,11 +143,15 @@ func (b *beside) Write(p []byte) (int, error) {
 	return b.out.Write(p)
 }
 
-// free refuses a file that is there and is not, or cannot be known to be, the manifest that would be written.
+// free refuses a file that is there and is not, or cannot be known to be, the manifest that would be written, and one that is not
+// there and cannot be written: it is the last thing of a rebuild that may be refused, so it is looked at before anything is made.
 func free(path string, m *manifest.Manifest) error {
 	have, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
+		if err := writable(filepath.Dir(path)); err != nil {
+			return usage.Errorf("-manifest-out %s: no file can be made there: %v", path, err)
+		}
 		return nil
 	case err != nil:
 		return usage.Errorf("-manifest-out: %v", err)
@@ -152,6 +159,20 @@ func free(path string, m *manifest.Manifest) error {
 		return nil
 	}
 	return usage.Errorf("-manifest-out %s exists and is another file; name one that does not exist", path)
+}
+
+// writable reports why no file can be made in a directory, nil where one can.
+func writable(directory string) error {
+	if info, err := os.Stat(directory); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is no directory", directory)
+	}
+	probe, err := os.CreateTemp(directory, ".amends-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // writeManifest writes a manifest to a file that is not there, whole or not at all.
@@ -178,12 +199,21 @@ func writeManifest(path string, m *manifest.Manifest) (err error) {
 // words say what is to be done.
 func (a *rebuilt) words() string {
 	p := a.plan
+	if a.done() {
+		return fmt.Sprintf("rebuild of %s into %s, output topic %s, is done, verify %s; finished %s", a.origin, a.namespace, a.topic, p.Record.Status,
+			p.Record.Finished.UTC().Format(time.RFC3339))
+	}
 	how := "begins"
 	if p.Record != nil {
 		how = "goes on from phase " + string(p.Record.Phase)
 	}
 	return fmt.Sprintf("rebuild of %s into %s, output topic %s, %s: %s to read, %s to publish; about %s", a.origin, a.namespace, a.topic, how,
 		phrase.Counted(p.Records, "source offset"), phrase.Counted(p.Outputs, "message"), about(p.Estimate))
+}
+
+// done says whether the rebuild was done before this command.
+func (a *rebuilt) done() bool {
+	return a.plan.Record != nil && a.plan.Record.Phase == store.RebuildDone
 }
 
 // record is the rebuild's row as it is now, nil before it began.
@@ -208,6 +238,8 @@ func (a *rebuilt) status() verify.Status {
 func (a *rebuilt) headline() string {
 	record := a.record()
 	switch {
+	case a.result == nil && a.done():
+		return "DRY RUN  " + a.words() + "; nothing is left to do"
 	case a.result == nil:
 		return "DRY RUN  " + a.words() + "; nothing was changed, -execute does it"
 	case record.Phase != store.RebuildDone:

@@ -43,7 +43,11 @@ func TestSC27RebuildEqualsTheOldView(t *testing.T) {
 		t.Error(a.Stdout)
 	}
 	w.equal(4, origin, ends)
-	if a := w.want(0, "", rebuild+" -execute"); !strings.HasPrefix(a.Stdout, "DONE  shop2 was rebuilt before, verify PASS; finished ") {
+	if a := w.want(0, "", rebuild+" -execute"); !strings.HasPrefix(a.Stdout, "DONE  shop2 was rebuilt before, verify PASS; finished ") || strings.Contains(a.Stderr, "goes on") {
+		t.Error(a.Stdout, a.Stderr)
+	}
+	if a := w.want(0, "", rebuild); !strings.HasPrefix(a.Stdout, "DRY RUN  rebuild of shop into shop2, output topic shop2-output, is done, verify PASS; finished ") ||
+		!strings.HasSuffix(a.Stdout, "Z; nothing is left to do\n") {
 		t.Error(a.Stdout)
 	}
 	w.want(0, "", "verify -manifest @rebuilt.json -deep -live")
@@ -164,6 +168,7 @@ func TestRebuildRefusesADestinationThatIsNotItsOwn(t *testing.T) {
 		{2, "it matches", "-namespace Upper -topic new-output -manifest-out @new.json"},
 		{2, "not a topic name", "-namespace new -topic .. -manifest-out @new.json"},
 		{2, "is another file", "-namespace new -topic new-output -manifest-out @file.json"},
+		{2, "no file can be made there", "-namespace new -topic new-output -manifest-out @nowhere/new.json"},
 		{2, "needs -namespace, -topic and -manifest-out", "-namespace new -topic new-output"},
 	} {
 		w.want(c.code, c.cause, "rebuild -manifest @pipeline.json "+c.line)
