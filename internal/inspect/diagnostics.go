@@ -92,7 +92,9 @@ func bytesText(w io.Writer, name string, b []byte, length int64) {
 		return
 	}
 	fmt.Fprintf(w, "  %-5s  %s%s\n", name, quoted(b), beyond(len(b), shownText))
-	fmt.Fprintf(w, "         %s%s\n", hexed(b), beyond(len(b), shownHex))
+	if len(b) > 0 {
+		fmt.Fprintf(w, "         %s%s\n", hexed(b), beyond(len(b), shownHex))
+	}
 	if int64(len(b)) != length {
 		fmt.Fprintf(w, "         of %d bytes the first %d are kept\n", length, len(b))
 	}

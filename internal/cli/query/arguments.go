@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -68,10 +69,19 @@ func (r *request) key(args []string) (ledger.StockKey, error) {
 			names[i] = plain
 		}
 		if !ledger.ValidIdentifier(names[i]) {
-			return ledger.StockKey{}, usage.Errorf("%s: an item or location is 1 to %d bytes", strconv.Quote(names[i]), ledger.MaxIdentifierBytes)
+			return ledger.StockKey{}, usage.Errorf("%s: an item or location is 1 to %d bytes", cut(names[i]), ledger.MaxIdentifierBytes)
 		}
 	}
 	return ledger.StockKey{Item: names[0], Location: names[1]}, nil
+}
+
+// cut quotes what was typed, the beginning alone where it is long.
+func cut(s string) string {
+	const most = 60 // characters
+	if quoted := fmt.Sprintf("%.*q", most, s); quoted != strconv.Quote(s) {
+		return fmt.Sprintf("%s... of %d bytes", quoted, len(s))
+	}
+	return strconv.Quote(s)
 }
 
 // day reads a business day that was typed; "" is none.

@@ -134,6 +134,7 @@ func (s *space) refusals() {
 		"tail -only some":                                       "corrections or first",
 		"tail -interval 1ms":                                    "50ms to 1m",
 		"balance \"widget berlin -quoted":                       "not a quoted string",
+		"balance widget " + strings.Repeat("b", 513):            `: "` + strings.Repeat("b", 60) + `"... of 513 bytes: an item or location is 1 to 512 bytes`,
 	} {
 		if a := s.want(2, line); !strings.Contains(a.Stderr, want) || a.Stdout != "" {
 			s.t.Errorf("amends %s: %q is not in %s", line, want, a.Stderr)
