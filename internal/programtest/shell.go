@@ -132,13 +132,15 @@ func (s *Shell) Want(code int, cause, line string) Answer {
 	return a
 }
 
-// Roles calls a command line that runs roles in this process, until stop or the test's end; it must end well. A further stop
-// does nothing.
+// Roles calls a command line that runs roles in this process with the present environment, until stop or the test's end; it must
+// end well. A further stop does nothing.
 func (s *Shell) Roles(line string) (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan Answer, 1)
-	go func() { ended <- s.Call(ctx, line) }()
+	now := *s
+	now.Env = maps.Clone(s.Env) // the test may change its own meanwhile
+	go func() { ended <- now.Call(ctx, line) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if a := <-ended; a.Code != 0 {

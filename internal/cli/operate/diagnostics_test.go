@@ -29,13 +29,13 @@ func TestSC15DiagnosticsRejected(t *testing.T) {
 	a.has(t, "\nrejected 0/0  MALFORMED  decided ", `  value  "\xff\x00\x1b[31m"`, "         ff 00 1b 5b 33 31 6d\n", "\nrejected 0/1  UNSUPPORTED_SCHEMA", "\nrejected 1/0  ROUTING",
 		"and 65296 bytes more", "of 65537 bytes the first 65536 are kept")
 	page := x.want(0, "", "diagnostics -only rejected -limit 2")
-	page.has(t, "rejected 0/1", "\nmore: amends diagnostics -manifest "+x.path("pipeline.json")+" -limit 2 -only rejected -after 0/1\n")
-	if strings.Contains(page.stdout, "rejected 0/2") {
+	page.has(t, "rejected 0/1", "\nmore: amends diagnostics -manifest "+x.Path("pipeline.json")+" -limit 2 -only rejected -after 0/1\n")
+	if strings.Contains(page.Stdout, "rejected 0/2") {
 		t.Error("three of two")
 	}
 	page = x.want(0, "", "diagnostics -only rejected -limit 4 -after 0/1")
-	if page.has(t, "rejected 0/2", "rejected 1/0"); strings.Contains(page.stdout, "rejected 0/1  ") {
-		t.Error(page.stdout)
+	if page.has(t, "rejected 0/2", "rejected 1/0"); strings.Contains(page.Stdout, "rejected 0/1  ") {
+		t.Error(page.Stdout)
 	}
 	records := x.want(0, "", "diagnostics -o json").object(t)["rejected"].(map[string]any)["records"].([]any)
 	if len(records) != 6 {
@@ -56,16 +56,16 @@ func TestSC15DiagnosticsRejected(t *testing.T) {
 		}
 	}
 	out := x.want(0, "exported 5 rejected records, left out 1", "diagnostics -export raw")
-	if !strings.Contains(out.stderr, "left out 0/4: TOO_LARGE, of 37 key and 65537 value bytes the first 37 and 65536 are kept\n") {
-		t.Error(out.stderr)
+	if !strings.Contains(out.Stderr, "left out 0/4: TOO_LARGE, of 37 key and 65537 value bytes the first 37 and 65536 are kept\n") {
+		t.Error(out.Stderr)
 	}
 	line := func(p int, r [2]string) string {
 		return fmt.Sprintf(`{"partition":%d,"key":"%s","value":"%s"}`+"\n", p, base64.StdEncoding.EncodeToString([]byte(r[0])), base64.StdEncoding.EncodeToString([]byte(r[1])))
 	}
-	if want := line(0, bad[0]) + line(0, bad[1]) + line(0, bad[2]) + line(0, bad[3]) + line(1, [2]string{widgetKey, worked[0]}); out.stdout != want {
-		t.Errorf("exported\n%swant\n%s", out.stdout, want)
+	if want := line(0, bad[0]) + line(0, bad[1]) + line(0, bad[2]) + line(0, bad[3]) + line(1, [2]string{widgetKey, worked[0]}); out.Stdout != want {
+		t.Errorf("exported\n%swant\n%s", out.Stdout, want)
 	}
-	x.write("bad.jsonl", out.stdout)
+	x.Write("bad.jsonl", out.Stdout)
 	x.want(0, "published", "source load -format raw -file @bad.jsonl")
 	x.eventually(0, "11 records rejected (TOO_LARGE 1, MALFORMED 6, UNSUPPORTED_SCHEMA 2, ROUTING 2)", "diagnostics")
 }
@@ -86,7 +86,7 @@ func TestSC10C24DiagnosticsResolveConflicts(t *testing.T) {
 		"  0/3  T-1 r2  receipt 70 on 2026-01-01  APPLIED  sent ", "  0/5  T-1 r2  receipt 71 on 2026-01-01  CONFLICT  sent ", "said 2 times",
 		"\nblocked gadget oslo  COUNTS_DISAGREE 2026-01-05", "closing_count 7 on 2026-01-05", "closing_count 9 on 2026-01-05",
 		"\nconflict widget berlin  T-1 r1  settled by r2\n", "receipt 99 on 2026-01-01  STALE_CONFLICT")
-	if strings.Contains(a.stdout, "opening_count") {
+	if strings.Contains(a.Stdout, "opening_count") {
 		t.Error("the opening count agrees with itself")
 	}
 	v := x.want(0, "", "diagnostics -o json").object(t)
@@ -103,7 +103,7 @@ func TestSC10C24DiagnosticsResolveConflicts(t *testing.T) {
 	}
 	// What is printed, alone on its line, is what the loader takes.
 	var printed []string
-	for _, line := range strings.Split(a.stdout, "\n") {
+	for _, line := range strings.Split(a.Stdout, "\n") {
 		if strings.HasPrefix(line, "{") {
 			printed = append(printed, line)
 		}
@@ -113,7 +113,7 @@ func TestSC10C24DiagnosticsResolveConflicts(t *testing.T) {
 	}
 	x.load(printed[1], printed[2])
 	x.eventually(0, "OK  lag 0; outbox 0; 0 blocked keys", "status")
-	shown := x.want(0, "", "view show").stdout
+	shown := x.want(0, "", "view show").Stdout
 	for _, row := range []string{"balance  widget  berlin    2026-01-01  71", "balance  widget  berlin    2026-01-02  51", "balance  gadget  oslo      2026-01-05  9", "READY"} {
 		if !strings.Contains(shown, row) {
 			t.Errorf("no %q in\n%s", row, shown)
@@ -122,14 +122,14 @@ func TestSC10C24DiagnosticsResolveConflicts(t *testing.T) {
 	x.want(0, "", "verify")
 	a = x.want(0, "", "diagnostics -only superseded")
 	a.has(t, "conflict widget berlin  T-1 r2  settled by r3", "conflict widget berlin  T-1 r1  settled by r3")
-	if strings.Contains(a.stdout, "load:") {
+	if strings.Contains(a.Stdout, "load:") {
 		t.Error("a settled conflict needs no record")
 	}
 	a = x.want(0, "", "diagnostics -only superseded -limit 1")
-	a.has(t, "T-1 r2  settled", "\nmore: amends diagnostics -manifest "+x.path("pipeline.json")+" -limit 1 -only superseded -after 0/0/5\n")
+	a.has(t, "T-1 r2  settled", "\nmore: amends diagnostics -manifest "+x.Path("pipeline.json")+" -limit 1 -only superseded -after 0/0/5\n")
 	a = x.want(0, "", "diagnostics -only superseded -limit 1 -after 0/0/5")
-	if a.has(t, "T-1 r1  settled"); strings.Contains(a.stdout, "more:") || strings.Contains(a.stdout, "T-1 r2 ") {
-		t.Error(a.stdout)
+	if a.has(t, "T-1 r1  settled"); strings.Contains(a.Stdout, "more:") || strings.Contains(a.Stdout, "T-1 r2 ") {
+		t.Error(a.Stdout)
 	}
 }
 
@@ -151,17 +151,17 @@ func TestSC37DiagnosticsUnpublishedAndHostile(t *testing.T) {
 	a := x.eventually(0, "0 records rejected; 0 blocked keys; 2 records in conflict", "diagnostics")
 	a.has(t, `conflict "a\x00\u202e<b>\U0001f4e6" é  "T\x1b" r1  current: no higher revision settles it`, `"item":"a\u0000\u202e<b>\ud83d\udce6","location":"\u00e9"`,
 		"T-9 r9223372036854775807  current")
-	if n := strings.Count(a.stdout, "load:"); n != 2 {
-		t.Errorf("%d resolving records, want two for the first conflict and none for the one at the highest revision\n%s", n, a.stdout)
+	if n := strings.Count(a.Stdout, "load:"); n != 2 {
+		t.Errorf("%d resolving records, want two for the first conflict and none for the one at the highest revision\n%s", n, a.Stdout)
 	}
-	for _, r := range a.stdout {
+	for _, r := range a.Stdout {
 		if r == 0x202e || r == 0x1b || r == 0 {
-			t.Fatalf("%q", a.stdout)
+			t.Fatalf("%q", a.Stdout)
 		}
 	}
 	x.run("relay,view")
 	x.eventually(4, "BLOCKED  2 keys blocked; lag 0; outbox 0", "status -max-lag 1h")
-	for _, line := range strings.Split(a.stdout, "\n") {
+	for _, line := range strings.Split(a.Stdout, "\n") {
 		if strings.HasPrefix(line, "{") {
 			x.load(line)
 			break
@@ -189,7 +189,7 @@ func TestDiagnosticsNeedsNoBroker(t *testing.T) {
 			c.Close()
 		}
 	}()
-	x.env["AMENDS_BROKERS"] = l.Addr().String()
+	x.Env["AMENDS_BROKERS"] = l.Addr().String()
 	x.want(0, "", "diagnostics")
 	x.want(0, "", "diagnostics -export raw")
 	time.Sleep(100 * time.Millisecond)

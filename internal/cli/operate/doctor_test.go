@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // levels returns the level of each check by area and name; of repeated ones the first.
@@ -60,8 +61,8 @@ func TestDoctorSound(t *testing.T) {
 	x.load(worked...)
 	x.eventually(0, "OK  lag 0; outbox 0", "status")
 	a := x.want(0, "", "doctor")
-	if !strings.HasPrefix(a.first(), "OK  nothing fails; ") {
-		t.Error(a.first())
+	if !strings.HasPrefix(a.First(), "OK  nothing fails; ") {
+		t.Error(a.First())
 	}
 	a.has(t, "ok       manifest  manifest             namespace demo, 2 partitions, 2 keys listed, open keys, digest ", "warning  broker    source replicas      1 copy\n", "why: one broker's disk", "fix: in production use")
 	got := x.levels(0)
@@ -78,8 +79,8 @@ func TestDoctorSound(t *testing.T) {
 func TestDoctorWithHalfOfItMissing(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	brokers, database, file := x.env["AMENDS_BROKERS"], x.env["AMENDS_DATABASE_URL"], x.env["AMENDS_MANIFEST"]
-	x.env["AMENDS_BROKERS"] = "127.0.0.1:1"
+	brokers, database, file := x.Env["AMENDS_BROKERS"], x.Env["AMENDS_DATABASE_URL"], x.Env["AMENDS_MANIFEST"]
+	x.Env["AMENDS_BROKERS"] = "127.0.0.1:1"
 	a := x.want(1, "doctor: 2 of ", "doctor")
 	a.has(t, "FAILURE  2 checks failed; ", "failure  broker    address              127.0.0.1:1: ")
 	got := x.levels(1)
@@ -87,9 +88,9 @@ func TestDoctorWithHalfOfItMissing(t *testing.T) {
 	are(t, got, "unknown", "broker source topic", "broker output topic", "machine broker clock")
 	are(t, got, "ok", "database fsync", "schema namespace", "schema binding", "machine clock")
 
-	x.env["AMENDS_BROKERS"], x.env["AMENDS_DATABASE_URL"] = brokers, "postgres://nobody:secret-word@127.0.0.1:1/none"
+	x.Env["AMENDS_BROKERS"], x.Env["AMENDS_DATABASE_URL"] = brokers, "postgres://nobody:secret-word@127.0.0.1:1/none"
 	a = x.want(1, "doctor: 1 of ", "doctor")
-	if strings.Contains(a.stdout+a.stderr, "secret-word") {
+	if strings.Contains(a.Stdout+a.Stderr, "secret-word") {
 		t.Error("the password is shown")
 	}
 	got = x.levels(1)
@@ -97,24 +98,24 @@ func TestDoctorWithHalfOfItMissing(t *testing.T) {
 	are(t, got, "unknown", "schema migrations", "schema namespace", "schema grants", "schema leases", "machine clock", "machine disk")
 	are(t, got, "ok", "broker address", "broker source identity")
 
-	delete(x.env, "AMENDS_DATABASE_URL")
-	delete(x.env, "AMENDS_MANIFEST")
-	x.env["AMENDS_BROKERS"] = "127.0.0.1:1,127.0.0.1:2"
+	delete(x.Env, "AMENDS_DATABASE_URL")
+	delete(x.Env, "AMENDS_MANIFEST")
+	x.Env["AMENDS_BROKERS"] = "127.0.0.1:1,127.0.0.1:2"
 	got = x.levels(1)
 	are(t, got, "failure", "manifest manifest", "broker address", "broker metadata", "database server")
 	are(t, got, "unknown", "broker topics", "schema namespace")
 	x.want(1, "", "doctor").has(t, "AMENDS_DATABASE_URL is not set", "no manifest: name one", "127.0.0.1:2: ")
 
-	x.env["AMENDS_BROKERS"], x.env["AMENDS_DATABASE_URL"] = brokers, database
+	x.Env["AMENDS_BROKERS"], x.Env["AMENDS_DATABASE_URL"] = brokers, database
 	got = x.levels(1)
 	are(t, got, "failure", "manifest manifest")
 	are(t, got, "ok", "broker metadata", "schema migrations", "schema grants")
 
-	x.env["AMENDS_MANIFEST"] = x.path("source.json")
+	x.Env["AMENDS_MANIFEST"] = x.Path("source.json")
 	got = x.levels(0)
 	are(t, got, "warning", "manifest output")
-	x.env["AMENDS_MANIFEST"] = file
-	x.write("broken.json", "{")
+	x.Env["AMENDS_MANIFEST"] = file
+	x.Write("broken.json", "{")
 	x.want(1, "", "doctor -manifest @broken.json")
 	x.want(2, "text or json", "doctor -o yaml")
 	x.want(2, "takes no argument", "doctor now")
@@ -161,25 +162,25 @@ func TestSC24DoctorSeesTopicsThatChanged(t *testing.T) {
 func TestDoctorSchemaAndGrants(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	own := x.env["AMENDS_DATABASE_URL"]
+	own := x.Env["AMENDS_DATABASE_URL"]
 	x.sql("CREATE ROLE doctor_reader_" + x.suffix() + " LOGIN PASSWORD 'r'; GRANT USAGE ON SCHEMA amends TO doctor_reader_" + x.suffix() + "; GRANT SELECT ON ALL TABLES IN SCHEMA amends TO doctor_reader_" + x.suffix() +
 		"; CREATE ROLE doctor_nobody_" + x.suffix() + " LOGIN PASSWORD 'r'")
-	x.env["AMENDS_DATABASE_URL"] = x.as("doctor_reader_"+x.suffix(), own)
+	x.Env["AMENDS_DATABASE_URL"] = x.as("doctor_reader_"+x.suffix(), own)
 	a := x.want(0, "", "doctor")
 	a.has(t, "warning  schema    grants               role doctor_reader_"+x.suffix()+" is enough for: reader\n", "why: worker lacks UPDATE on partitions, INSERT on keys, INSERT on journal, INSERT on quarantine, INSERT on snapshots, UPDATE on snapshots; relay lacks ")
-	x.env["AMENDS_DATABASE_URL"] = x.as("doctor_nobody_"+x.suffix(), own)
+	x.Env["AMENDS_DATABASE_URL"] = x.as("doctor_nobody_"+x.suffix(), own)
 	are(t, x.levels(1), "failure", "schema grants")
-	x.env["AMENDS_DATABASE_URL"] = own
+	x.Env["AMENDS_DATABASE_URL"] = own
 	x.sql("DROP OWNED BY doctor_reader_" + x.suffix() + "; DROP ROLE doctor_reader_" + x.suffix() + ", doctor_nobody_" + x.suffix())
 
-	other := strings.Replace(x.read("pipeline.json"), `"threshold": 60`, `"threshold": 61`, 1)
-	x.write("other.json", other)
+	other := strings.Replace(x.Read("pipeline.json"), `"threshold": 60`, `"threshold": 61`, 1)
+	x.Write("other.json", other)
 	x.want(1, "", "doctor -manifest @other.json").has(t, "failure  schema    namespace            ", "threshold")
-	x.write("elsewhere.json", strings.Replace(x.read("pipeline.json"), `"topic": "`+outputTopic+`"`, `"topic": "amends-test-source2"`, 1))
+	x.Write("elsewhere.json", strings.Replace(x.Read("pipeline.json"), `"topic": "`+outputTopic+`"`, `"topic": "amends-test-source2"`, 1))
 	x.want(1, "", "doctor -manifest @elsewhere.json").has(t, "failure  schema    binding              ")
 	x.exec("DELETE FROM amends.schema_migrations WHERE version = (SELECT max(version) FROM amends.schema_migrations)")
 	x.want(1, "", "doctor").has(t, "failure  schema    migrations           ", " applied, 1 missing\n", "fix: migrate up")
-	x.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	got := x.levels(1)
 	are(t, got, "failure", "schema migrations")
 	are(t, got, "unknown", "schema namespace")
@@ -190,12 +191,12 @@ func TestDoctorSchemaAndGrants(t *testing.T) {
 func TestDoctorGrantsAreEnough(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	own, role := x.env["AMENDS_DATABASE_URL"], "doctor_worker_"+x.suffix()
+	own, role := x.Env["AMENDS_DATABASE_URL"], "doctor_worker_"+x.suffix()
 	x.sql("CREATE ROLE " + role + " LOGIN PASSWORD 'r'; GRANT USAGE ON SCHEMA amends TO " + role + "; GRANT SELECT ON ALL TABLES IN SCHEMA amends TO " + role)
 	as := func(url string, do func()) {
-		x.env["AMENDS_DATABASE_URL"] = url
+		x.Env["AMENDS_DATABASE_URL"] = url
 		do()
-		x.env["AMENDS_DATABASE_URL"] = own
+		x.Env["AMENDS_DATABASE_URL"] = own
 	}
 	var lacks string
 	as(x.as(role, own), func() {
@@ -221,10 +222,13 @@ func TestDoctorGrantsAreEnough(t *testing.T) {
 	as(x.as(role, own), func() {
 		x.want(0, "", "doctor").has(t, "ok       schema    grants               role "+role+" is enough for: worker, relay, view, audit, reader\n")
 		stop = x.run("source,relay,view")
-		x.load(worked...)
+		x.load(append(slices.Clone(worked), assertion("gadget", "oslo", "G-1", 1, "2026-01-01", "receipt", 1))...)
+		programtest.Await(t, "the relay of partition 1 has begun: what is no envelope would end it", func() bool {
+			return x.count("SELECT count(*) FROM amends.view_rows WHERE partition = 1") > 0
+		})
 		x.publish(sourceTopic, 0, widgetKey, "rejected")
 		x.publish(outputTopic, 1, "k", "no envelope")
-		x.eventually(11, "STOPPED  1 partition stopped; partition 1 at output offset 0: ", "status")
+		x.eventually(11, "STOPPED  1 partition stopped; partition 1 at output offset 2: ", "status")
 		x.eventually(0, "1 record rejected", "diagnostics")
 		x.want(0, "", "view show").has(t, "balance  widget  berlin    2026-01-02  50")
 	})
@@ -236,11 +240,11 @@ func TestDoctorGrantsAreEnough(t *testing.T) {
 func TestDoctorServerSettings(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	own := x.env["AMENDS_DATABASE_URL"]
-	x.env["AMENDS_DATABASE_URL"] = pgtest.New(t, pgtest.Fast)
+	own := x.Env["AMENDS_DATABASE_URL"]
+	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t, pgtest.Fast)
 	a := x.want(1, "", "doctor")
 	a.has(t, "failure  database  fsync                off\n", "fix: set fsync = on and restart")
-	x.env["AMENDS_DATABASE_URL"] = own
+	x.Env["AMENDS_DATABASE_URL"] = own
 	u, err := url.Parse(own)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +268,7 @@ func TestDoctorServerSettings(t *testing.T) {
 
 // suffix makes names of roles unique to the database of the test.
 func (x *space) suffix() string {
-	u, err := url.Parse(x.env["AMENDS_DATABASE_URL"])
+	u, err := url.Parse(x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -281,19 +285,10 @@ func (x *space) as(role, address string) string {
 	return u.String()
 }
 
-func (x *space) read(name string) string {
-	x.t.Helper()
-	b, err := os.ReadFile(x.path(name))
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return string(b)
-}
-
 // run0 runs SQL as the owner.
 func (x *space) sql(sql string) {
 	x.t.Helper()
-	conn, err := pgx.Connect(context.Background(), x.env["AMENDS_DATABASE_URL"])
+	conn, err := pgx.Connect(context.Background(), x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		x.t.Fatal(err)
 	}

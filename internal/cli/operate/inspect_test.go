@@ -46,15 +46,15 @@ func TestSC42InspectWork(t *testing.T) {
 	x.exec(`UPDATE amends.partitions SET last_records = NULL, last_accepted = NULL, last_rejected = NULL, last_rewind_days = NULL, last_refolded_days = NULL,
 		last_changed = NULL, last_withdrawn = NULL, last_lock_ns = NULL, last_pre_commit_ns = NULL, commits = 0, total_records = 0, total_accepted = 0, total_rejected = 0,
 		total_rewind_days = 0, total_refolded_days = 0, total_changed = 0, total_withdrawn = 0, total_lock_ns = 0, total_pre_commit_ns = 0, samples = '{}' WHERE partition = 0`)
-	x.env["AMENDS_BROKERS"] = "127.0.0.1:1"
+	x.Env["AMENDS_BROKERS"] = "127.0.0.1:1"
 	v = x.want(0, "", "inspect -o json").object(t)
 	m = v["partitions"].([]any)[0].(map[string]any)["measurements"].(map[string]any)
 	if m["last"] != nil || m["total"] != nil || v["quarantined"] != nil || v["lag"].(map[string]any)["records"] != nil {
 		t.Errorf("%v", m)
 	}
 	a = x.want(0, "", "inspect")
-	if !strings.HasPrefix(a.first(), "lag unknown; outbox 0; 0 blocked keys; quarantine unknown") {
-		t.Error(a.first())
+	if !strings.HasPrefix(a.First(), "lag unknown; outbox 0; 0 blocked keys; quarantine unknown") {
+		t.Error(a.First())
 	}
 	a.has(t, "partition 0: nothing has been measured: what was done until now is unknown")
 	for line, cause := range map[string]string{"-format pdf": "text, json or html", "extra": "takes no argument"} {
@@ -67,14 +67,14 @@ func TestReadCommandsCreateNothing(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
 	lines := []string{"status", "inspect", "inspect -format html", "diagnostics", "diagnostics -export raw"}
-	x.env["AMENDS_MANIFEST"] = x.path("source.json")
+	x.Env["AMENDS_MANIFEST"] = x.Path("source.json")
 	for _, line := range lines {
 		x.want(0, "", line) // an unbound manifest is enough to read
 	}
-	x.env["AMENDS_DATABASE_URL"] = pgtest.New(t)
+	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	for _, line := range lines {
-		if a := x.want(13, "", line); a.stdout != "" {
-			t.Errorf("%s printed %s", line, a.stdout)
+		if a := x.want(13, "", line); a.Stdout != "" {
+			t.Errorf("%s printed %s", line, a.Stdout)
 		}
 	}
 	if n := x.count("SELECT count(*) FROM pg_namespace WHERE nspname = 'amends'"); n != 0 {
@@ -84,7 +84,7 @@ func TestReadCommandsCreateNothing(t *testing.T) {
 
 func (x *space) count(sql string) (n int) {
 	x.t.Helper()
-	conn, err := pgx.Connect(x.t.Context(), x.env["AMENDS_DATABASE_URL"])
+	conn, err := pgx.Connect(x.t.Context(), x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -1,38 +1,29 @@
 package operate_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"amends/internal/cli"
 	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // space is one namespace of the worked example on a real database and an in-process broker, and the commands on it.
 type space struct {
+	*programtest.Shell
 	t       *testing.T
-	env     map[string]string
-	dir     string
 	brokers []string
 }
 
 // answer is what a command ended with.
-type answer struct {
-	stdout, stderr string
-	code           int
-}
+type answer struct{ programtest.Answer }
 
 // config is the worked example's key on partition 0, and a second key on partition 1; other keys are open.
 const config = `{"schema_version":1,"namespace":"demo","ledger_origin":"2026-01-01","partitions":2,"quantity_scale":0,
@@ -47,71 +38,42 @@ const (
 
 func newSpace(t *testing.T) *space {
 	t.Helper()
-	x := &space{t: t, dir: t.TempDir(), brokers: kafkatest.Embedded(t), env: map[string]string{"AMENDS_DATABASE_URL": pgtest.New(t)}}
-	x.env["AMENDS_DIR"] = x.path("no-stack")
-	x.env["AMENDS_BROKERS"] = strings.Join(x.brokers, ",")
-	x.write("config.json", config)
-	x.write("source.json", x.want(0, "", "source create -namespace demo -config @config.json -topic "+sourceTopic).stdout)
-	x.write("pipeline.json", x.want(0, "", "output create -manifest @source.json -topic "+outputTopic).stdout)
-	x.env["AMENDS_MANIFEST"] = x.path("pipeline.json")
+	x := &space{Shell: programtest.New(t), t: t, brokers: kafkatest.Embedded(t)}
+	x.Env["AMENDS_DATABASE_URL"], x.Env["AMENDS_BROKERS"] = pgtest.New(t), strings.Join(x.brokers, ",")
+	x.Write("config.json", config)
+	x.Write("source.json", x.want(0, "", "source create -namespace demo -config @config.json -topic "+sourceTopic).Stdout)
+	x.Write("pipeline.json", x.want(0, "", "output create -manifest @source.json -topic "+outputTopic).Stdout)
+	x.Env["AMENDS_MANIFEST"] = x.Path("pipeline.json")
 	return x
 }
 
-func (x *space) path(name string) string { return filepath.Join(x.dir, name) }
-
-func (x *space) write(name, text string) {
+// call runs a command line in this process. An answer in JSON is as documented.
+func (x *space) call(line string) answer {
 	x.t.Helper()
-	if err := os.WriteFile(x.path(name), []byte(text), 0o600); err != nil {
-		x.t.Fatal(err)
+	a := answer{x.Call(x.t.Context(), "amends "+line)}
+	if strings.HasSuffix(line, " json") && a.Stdout != "" {
+		command, _, _ := strings.Cut(line, " ")
+		conforms(x.t, command, a.Stdout)
 	}
-}
-
-// call runs a command line in this process; @name is a file of the space.
-func (x *space) call(ctx context.Context, line string) answer {
-	x.t.Helper()
-	return x.callWith(ctx, maps.Clone(x.env), line)
-}
-
-func (x *space) callWith(ctx context.Context, env map[string]string, line string) answer {
-	x.t.Helper()
-	words := strings.Fields(line)
-	for i, w := range words {
-		if strings.HasPrefix(w, "@") {
-			words[i] = x.path(w[1:])
-		}
-	}
-	var stdout, stderr safeBuffer
-	code := cli.Run(ctx, cli.Process{Program: "amends", Args: words, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Getenv: func(k string) string { return env[k] }})
-	if strings.HasSuffix(line, " json") && stdout.String() != "" {
-		conforms(x.t, words[0], stdout.String())
-	}
-	return answer{stdout.String(), stderr.String(), code}
+	return a
 }
 
 // want calls a command line and checks its code and the last line of stderr.
 func (x *space) want(code int, cause, line string) answer {
 	x.t.Helper()
-	a := x.call(x.t.Context(), line)
-	lines := strings.Split(strings.TrimSpace(a.stderr), "\n")
-	if a.code != code || !strings.Contains(lines[len(lines)-1], cause) {
-		x.t.Errorf("%s: code %d, want %d with %q\n%s\n%s", line, a.code, code, cause, a.stdout, a.stderr)
+	a := x.call(line)
+	if !a.Is(code, cause) {
+		x.t.Errorf("%s: code %d, want %d with %q\n%s\n%s", line, a.Code, code, cause, a.Stdout, a.Stderr)
 	}
 	return a
-}
-
-// first returns the first line of an answer.
-func (a answer) first() string {
-	line, _, _ := strings.Cut(a.stdout, "\n")
-	return line
 }
 
 // object reads a JSON answer.
 func (a answer) object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
-	if err := json.Unmarshal([]byte(a.stdout), &v); err != nil {
-		t.Fatalf("%v in %q, %s", err, a.stdout, a.stderr)
+	if err := json.Unmarshal([]byte(a.Stdout), &v); err != nil {
+		t.Fatalf("%v in %q, %s", err, a.Stdout, a.Stderr)
 	}
 	return v
 }
@@ -120,8 +82,8 @@ func (a answer) object(t *testing.T) map[string]any {
 func (a answer) has(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !strings.Contains(a.stdout, text) {
-			t.Errorf("no %q in\n%s", text, a.stdout)
+		if !strings.Contains(a.Stdout, text) {
+			t.Errorf("no %q in\n%s", text, a.Stdout)
 		}
 	}
 }
@@ -129,27 +91,13 @@ func (a answer) has(t *testing.T, texts ...string) {
 // run starts roles and returns what ends them; they must end well.
 func (x *space) run(roles string) (stop func()) {
 	x.t.Helper()
-	ctx, cancel := context.WithCancel(x.t.Context())
-	ended := make(chan answer, 1)
-	env := maps.Clone(x.env)
-	go func() { ended <- x.callWith(ctx, env, "run -role "+roles) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if a := <-ended; a.code != 0 {
-				x.t.Errorf("%s ended with %d: %s", roles, a.code, a.stderr)
-			}
-		})
-	}
-	x.t.Cleanup(stop)
-	return stop
+	return x.Roles("amends run -role " + roles)
 }
 
 // load publishes assertions.
 func (x *space) load(lines ...string) {
 	x.t.Helper()
-	x.write("load.jsonl", strings.Join(lines, "\n")+"\n")
+	x.Write("load.jsonl", strings.Join(lines, "\n")+"\n")
 	x.want(0, "published", "source load -file @load.jsonl")
 }
 
@@ -169,7 +117,7 @@ func (x *space) publish(topic string, partition int32, key, value string) {
 // exec runs SQL that must touch one row.
 func (x *space) exec(sql string) {
 	x.t.Helper()
-	conn, err := pgx.Connect(x.t.Context(), x.env["AMENDS_DATABASE_URL"])
+	conn, err := pgx.Connect(x.t.Context(), x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -183,12 +131,12 @@ func (x *space) exec(sql string) {
 func (x *space) eventually(code int, prefix, line string) answer {
 	x.t.Helper()
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		a := x.call(x.t.Context(), line)
-		if a.code == code && strings.HasPrefix(a.first(), prefix) {
+		a := x.call(line)
+		if a.Code == code && strings.HasPrefix(a.First(), prefix) {
 			return a
 		}
 		if time.Since(began) > 30*time.Second {
-			x.t.Fatalf("%s: code %d, want %d with %q\n%s\n%s", line, a.code, code, prefix, a.stdout, a.stderr)
+			x.t.Fatalf("%s: code %d, want %d with %q\n%s\n%s", line, a.Code, code, prefix, a.Stdout, a.Stderr)
 		}
 	}
 }
@@ -212,22 +160,4 @@ var worked = []string{
 	active("T-1", 1, "2026-01-01", "receipt", 100), active("T-2", 1, "2026-01-02", "issue", 20), active("T-3", 1, "2026-01-03", "issue", 30),
 	active("T-1", 2, "2026-01-01", "receipt", 70),
 	`{"schema":1,"txn_id":"T-3","revision":2,"state":"cancelled","item":"widget","location":"berlin"}`,
-}
-
-// safeBuffer is a buffer that a role may still write to.
-type safeBuffer struct {
-	b  bytes.Buffer
-	mu sync.Mutex
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -20,8 +20,8 @@ func TestSC26C5StatusCodes(t *testing.T) {
 	a.has(t, "PARTITION  FRONTIER  SOURCE END", "0          5         5           0    0       0", "up to date")
 	x.want(0, "", "verify")
 	a = x.want(0, "", "status")
-	if !strings.HasPrefix(a.first(), "OK  lag 0; outbox 0; 0 blocked keys; quarantine 0; verified PASS 0.") {
-		t.Error(a.first())
+	if !strings.HasPrefix(a.First(), "OK  lag 0; outbox 0; 0 blocked keys; quarantine 0; verified PASS 0.") {
+		t.Error(a.First())
 	}
 	// The worker goes on, nothing is published: after a second the outbox is older than a second.
 	stopRest()
@@ -79,7 +79,7 @@ func TestSC26C5StatusCodes(t *testing.T) {
 func (x *space) eventuallyReasons(n int) map[string]any {
 	x.t.Helper()
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		blocked := x.call(x.t.Context(), "status -o json").object(x.t)["blocked"].([]any)[0].(map[string]any)
+		blocked := x.call("status -o json").object(x.t)["blocked"].([]any)[0].(map[string]any)
 		if len(blocked["reasons"].([]any)) == n {
 			return blocked
 		}
@@ -123,10 +123,10 @@ func TestStatusTellsOfTheAudit(t *testing.T) {
 func TestStatusWithoutBroker(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	x.env["AMENDS_BROKERS"] = "127.0.0.1:1"
+	x.Env["AMENDS_BROKERS"] = "127.0.0.1:1"
 	a := x.want(0, "", "status")
-	if !strings.HasPrefix(a.first(), "OK  lag unknown; outbox 0; ") || !strings.HasSuffix(a.first(), "the source topic could not be asked") {
-		t.Error(a.first())
+	if !strings.HasPrefix(a.First(), "OK  lag unknown; outbox 0; ") || !strings.HasSuffix(a.First(), "the source topic could not be asked") {
+		t.Error(a.First())
 	}
 	a.has(t, "lag unknown: ", "127.0.0.1:1")
 	v := x.want(0, "", "status -o json").object(t)
@@ -142,7 +142,7 @@ func TestReadCommandsRefuse(t *testing.T) {
 	for _, line := range []string{"status -max-lag -1s", "status -blocked 1001", "status -o yaml", "status extra"} {
 		x.want(2, "", line)
 	}
-	x.env["AMENDS_MANIFEST"] = x.path("none.json")
+	x.Env["AMENDS_MANIFEST"] = x.Path("none.json")
 	x.want(2, "no such file", "status")
 }
 
@@ -173,8 +173,8 @@ func TestSC23StatusOfAnOpenTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := x.want(0, "", "status")
-	if !strings.HasPrefix(a.first(), "OK  lag 1 record, age unknown; ") {
-		t.Error(a.first())
+	if !strings.HasPrefix(a.First(), "OK  lag 1 record, age unknown; ") {
+		t.Error(a.First())
 	}
 	a.has(t, "an open transaction")
 	if err := client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
