@@ -53,7 +53,7 @@ the rows alone.`,
 			err := inspect.ShowRows(cmd.Context(), t.Manifest.Config.Namespace, s.Namespace, rows.Row)
 			return errors.Join(err, rows.Flush())
 		}
-		return inspect.ShowText(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, s.Namespace)
+		return inspect.ShowText(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, t.Manifest.Config.QuantityScale, s.Namespace)
 	}
 	return cmd
 }

@@ -40,6 +40,7 @@ type Report struct {
 	At              time.Time  `json:"at"` // of the snapshot, by the database's clock
 	Namespace       string     `json:"namespace"`
 	Schema          int        `json:"schema"`
+	Scale           int32      `json:"quantity_scale"` // quantities are in units of 10^-Scale
 	Rejected        Rejected   `json:"rejected"`
 	BlockedKeys     int64      `json:"blocked_keys"`     // in the view
 	ConflictRecords int64      `json:"conflict_records"` // of class CONFLICT or STALE_CONFLICT
@@ -132,6 +133,7 @@ type Job struct {
 	Only      Section
 	After     string
 	Limit     int
+	Scale     int32 // of the namespace
 }
 
 // Run reads the report.
@@ -140,7 +142,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Schema: 1, Namespace: j.Namespace, Rejected: Rejected{Codes: []Code{}, Records: []Record{}}, Current: []Problem{}, Superseded: []Conflict{}}
+	r := &Report{Schema: 1, Namespace: j.Namespace, Scale: j.Scale, Rejected: Rejected{Codes: []Code{}, Records: []Record{}}, Current: []Problem{}, Superseded: []Conflict{}}
 	err = j.Look.Look(ctx, func(s *reader.Snapshot) error {
 		one := &reading{Snapshot: s, ctx: ctx, report: r, limit: j.Limit}
 		return one.run(j.Only, place)

@@ -1,7 +1,6 @@
 package explain_test
 
 import (
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -37,20 +36,6 @@ func TestPointForms(t *testing.T) {
 	} {
 		if _, err := explain.ParsePoint(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
-		}
-	}
-}
-
-func TestScaledQuantities(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		units int64
-		scale int32
-		want  string
-	}{{0, 0, "0"}, {0, 3, "0.000"}, {1, 3, "0.001"}, {-1, 3, "-0.001"}, {1000, 3, "1.000"}, {-12345, 2, "-123.45"}, {7, 9, "0.000000007"},
-		{-9223372036854775808, 0, "-9223372036854775808"}, {-9223372036854775808, 9, "-9223372036.854775808"}} {
-		if got := explain.Scaled(big.NewInt(c.units), c.scale); got != c.want {
-			t.Errorf("%d at scale %d: %s, want %s", c.units, c.scale, got, c.want)
 		}
 	}
 }

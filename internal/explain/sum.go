@@ -109,18 +109,3 @@ func (a *Account) lines(counts, movements []assertion, most int) []Line {
 func lineOf(a assertion, amount int64) Line {
 	return Line{Kind: LineKind(a.Payload.Kind.String()), Day: a.Payload.Day, TxnID: a.id, Revision: a.Revision, Source: a.Offset, Amount: big.NewInt(amount)}
 }
-
-// Scaled writes units of 10^-scale as the quantity itself (S2).
-func Scaled(units *big.Int, scale int32) string {
-	digits := new(big.Int).Abs(units).String()
-	if scale > 0 {
-		for len(digits) <= int(scale) {
-			digits = "0" + digits
-		}
-		digits = digits[:len(digits)-int(scale)] + "." + digits[len(digits)-int(scale):]
-	}
-	if units.Sign() < 0 {
-		digits = "-" + digits
-	}
-	return digits
-}

@@ -32,13 +32,13 @@ func DiagnosticsText(out io.Writer, r *diagnose.Report, only diagnose.Section, a
 	}
 	if only == diagnose.All || only == diagnose.Current {
 		for i := range r.Current {
-			problemText(w, &r.Current[i])
+			problemText(w, &r.Current[i], r.Scale)
 		}
 		next(w, again, diagnose.Current, r.CurrentNext)
 	}
 	if only == diagnose.All || only == diagnose.Superseded {
 		for i := range r.Superseded {
-			conflictText(w, &r.Superseded[i])
+			conflictText(w, &r.Superseded[i], r.Scale)
 		}
 		next(w, again, diagnose.Superseded, r.SupersededNext)
 	}
@@ -133,7 +133,7 @@ func hexed(b []byte) string {
 	return out.String()
 }
 
-func problemText(w io.Writer, p *diagnose.Problem) {
+func problemText(w io.Writer, p *diagnose.Problem, scale int32) {
 	fmt.Fprintf(w, "\nblocked %s %s  %s", Name(p.Item), Name(p.Location), p.Code)
 	what := "its records"
 	switch {
@@ -148,7 +148,7 @@ func problemText(w io.Writer, p *diagnose.Problem) {
 		fmt.Fprintf(w, "  the key for %s, since %d/%d", health.Age(p.Since.AgeSeconds), p.Since.Record.Partition, p.Since.Record.Offset)
 	}
 	fmt.Fprintln(w)
-	candidatesText(w, p.Candidates, what)
+	candidatesText(w, p.Candidates, scale, what)
 	if p.Code == ledger.Unrepresentable.String() {
 		fmt.Fprintf(w, "  no close of that day fits 64 bits: amend or cancel one of the movements until then\n")
 	}
@@ -157,22 +157,22 @@ func problemText(w io.Writer, p *diagnose.Problem) {
 	}
 }
 
-func conflictText(w io.Writer, c *diagnose.Conflict) {
+func conflictText(w io.Writer, c *diagnose.Conflict, scale int32) {
 	how := fmt.Sprintf("settled by r%d", c.Highest)
 	if c.Current {
 		how = "current: no higher revision settles it"
 	}
 	fmt.Fprintf(w, "\nconflict %s %s  %s r%d  %s\n", Name(c.Item), Name(c.Location), Name(c.TxnID), c.Revision, how)
-	candidatesText(w, c.Candidates, "to make this one apply, load:")
+	candidatesText(w, c.Candidates, scale, "to make this one apply, load:")
 }
 
 // candidatesText writes a line a candidate, and behind it, alone on its line, the record that resolves it.
-func candidatesText(out io.Writer, all []diagnose.Candidate, what string) {
+func candidatesText(out io.Writer, all []diagnose.Candidate, scale int32, what string) {
 	for i := range all {
 		c := &all[i]
 		payload := c.State
 		if c.Quantity != nil {
-			payload = fmt.Sprintf("%s %d on %s", c.Kind, *c.Quantity, c.Day)
+			payload = fmt.Sprintf("%s %s on %s", c.Kind, phrase.Quantity(*c.Quantity, scale), c.Day)
 		}
 		w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 		fmt.Fprintf(w, "  %d/%d\t%s r%d\t%s\t%s\tsent %s", c.Partition, c.Offset, Name(c.TxnID), c.Revision, payload, c.Class, c.Broker.Format("2006-01-02 15:04:05Z"))

@@ -35,7 +35,7 @@ func fieldsOf(r *store.ViewRow) []string {
 		case ledger.Alert:
 			closing, previous, threshold = decimal(r.Close), decimal(r.Previous), decimal(r.Threshold)
 		default:
-			status = value(r)
+			status = Value(r, 0)
 		}
 	}
 	return []string{r.ID.Kind.String(), r.ID.Key.Item, r.ID.Key.Location, day, decimal(r.Version), strconv.FormatBool(r.Present), closing, previous,

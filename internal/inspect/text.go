@@ -8,11 +8,12 @@ import (
 	"unicode"
 
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 	"amends/internal/store"
 )
 
 // showText writes what the view holds, then its positions, then what stopped it.
-func showText(v *shown) error {
+func showText(v *shown, scale int32) error {
 	fmt.Fprintf(v.out, "%s: %s\n", v.namespace, scope)
 	w := tabwriter.NewWriter(v.out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(w, "\nOUTPUT\tITEM\tLOCATION\tDAY\tVALUE\tVERSION\tCAUSE\n")
@@ -20,7 +21,7 @@ func showText(v *shown) error {
 	err := v.rows(every, func(r *store.ViewRow) error {
 		n++
 		_, err := fmt.Fprintf(w, "%v\t%s\t%s\t%v\t%s\t%d\t%d/%d %s r%d\n", r.ID.Kind, Name(r.ID.Key.Item), Name(r.ID.Key.Location), r.ID.Day,
-			value(r), r.Version, r.Cause.Partition, r.Cause.Offset, Name(r.Cause.TxnID), r.Cause.Revision)
+			Value(r, scale), r.Version, r.Cause.Partition, r.Cause.Offset, Name(r.Cause.TxnID), r.Cause.Revision)
 		if n%1000 == 0 && err == nil {
 			err = w.Flush() // bounds what the columns wait for
 		}
@@ -55,14 +56,15 @@ func state(s store.PartitionState) string {
 	return "up to date"
 }
 
-func value(r *store.ViewRow) string {
+// Value writes what a row says of its output for people, quantities at the namespace's scale.
+func Value(r *store.ViewRow, scale int32) string {
 	switch {
 	case !r.Present:
 		return "withdrawn"
 	case r.ID.Kind == ledger.Balance:
-		return strconv.FormatInt(r.Close, 10)
+		return phrase.Quantity(r.Close, scale)
 	case r.ID.Kind == ledger.Alert:
-		return fmt.Sprintf("%d -> %d below %d", r.Previous, r.Close, r.Threshold)
+		return fmt.Sprintf("%s -> %s below %s", phrase.Quantity(r.Previous, scale), phrase.Quantity(r.Close, scale), phrase.Quantity(r.Threshold, scale))
 	case !r.Status.Blocked:
 		return "READY"
 	}

@@ -26,9 +26,10 @@ func ShowJSON(ctx context.Context, w io.Writer, namespace string, from Snapshots
 	return show(ctx, w, namespace, from, showJSON)
 }
 
-// ShowText writes the view as tables. Identifiers that could deceive a terminal are quoted with escapes.
-func ShowText(ctx context.Context, w io.Writer, namespace string, from Snapshots) error {
-	return show(ctx, w, namespace, from, showText)
+// ShowText writes the view as tables, with quantities at the namespace's scale (S2). Identifiers that could deceive a terminal are
+// quoted with escapes.
+func ShowText(ctx context.Context, w io.Writer, namespace string, scale int32, from Snapshots) error {
+	return show(ctx, w, namespace, from, func(v *shown) error { return showText(v, scale) })
 }
 
 func show(ctx context.Context, w io.Writer, namespace string, from Snapshots, form func(*shown) error) error {

@@ -70,7 +70,7 @@ func TestShowUnbound(t *testing.T) {
 		t.Error(out.String())
 	}
 	out.Reset()
-	if err := inspect.ShowText(t.Context(), &out, "demo", ns); err != nil || !strings.Contains(out.String(), "not bound") {
+	if err := inspect.ShowText(t.Context(), &out, "demo", 0, ns); err != nil || !strings.Contains(out.String(), "not bound") {
 		t.Error(err, out.String())
 	}
 }
@@ -86,7 +86,7 @@ func TestShowText(t *testing.T) {
 	w.Settle(t)
 	w.Stop(t, 1, store.Violation{Partition: 1, Reason: "test", Key: []byte("\x1b[31m")})
 	var out bytes.Buffer
-	if err := inspect.ShowText(t.Context(), &out, "demo", w.NS); err != nil {
+	if err := inspect.ShowText(t.Context(), &out, "demo", 0, w.NS); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -99,6 +99,15 @@ func TestShowText(t *testing.T) {
 	} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, out.String())
+		}
+	}
+	out.Reset()
+	if err := inspect.ShowText(t.Context(), &out, "demo", 2, w.NS); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"2026-01-01  0.70   ", "2026-01-02  0.70 -> 0.50 below 0.60   ", "2026-01-03  withdrawn   "} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("scale 2: no %q in\n%s", line, out.String())
 		}
 	}
 }

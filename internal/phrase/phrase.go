@@ -1,6 +1,7 @@
 package phrase
 
 import (
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,24 @@ func Counted[N int | int64](n N, noun string) string {
 	}
 	return strconv.FormatInt(int64(n), 10) + " " + noun + "s"
 }
+
+// Scaled writes units of 10^-scale as the quantity itself (S2).
+func Scaled(units *big.Int, scale int32) string {
+	digits := new(big.Int).Abs(units).String()
+	if scale > 0 {
+		for len(digits) <= int(scale) {
+			digits = "0" + digits
+		}
+		digits = digits[:len(digits)-int(scale)] + "." + digits[len(digits)-int(scale):]
+	}
+	if units.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return digits
+}
+
+// Quantity is Scaled for units that fit int64.
+func Quantity(units int64, scale int32) string { return Scaled(big.NewInt(units), scale) }
 
 // Printable writes text that may hold anything on one line that is safe to show on a terminal: what is not printable, such as a
 // line end or an escape sequence, becomes its escape.

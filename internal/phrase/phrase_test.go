@@ -18,6 +18,20 @@ func TestCounted(t *testing.T) {
 	}
 }
 
+func TestScaledQuantities(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		units int64
+		scale int32
+		want  string
+	}{{0, 0, "0"}, {0, 3, "0.000"}, {1, 3, "0.001"}, {-1, 3, "-0.001"}, {1000, 3, "1.000"}, {-12345, 2, "-123.45"}, {7, 9, "0.000000007"},
+		{-9223372036854775808, 0, "-9223372036854775808"}, {-9223372036854775808, 9, "-9223372036.854775808"}} {
+		if got := phrase.Quantity(c.units, c.scale); got != c.want {
+			t.Errorf("%d at scale %d: %s, want %s", c.units, c.scale, got, c.want)
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{"": "", "It's Zoë → \\n": "It's Zoë → \\n", "a\nb\tc": `a\nb\tc`, "\x1b[31m": `\x1b[31m`, "\u202e\u009b": `\u202e\u009b`,

@@ -38,6 +38,7 @@ type Compared struct {
 	Cuts      []ledger.Frontier
 	Present   int64 // outputs
 	Withdrawn int64 // tombstones
+	Scale     int32 // its quantities are in units of 10^-Scale
 }
 
 // FirstDifference is the first output that differs, with the row of each side, nil where there is none.
@@ -76,6 +77,7 @@ func Compare(ctx context.Context, a, b *postgres.Namespace, progress func(stage 
 	}
 	c := &comparing{Comparison: &Comparison{Configuration: differences(a.Config(), b.Config())}, progress: progress}
 	c.A.Namespace, c.B.Namespace = a.Config().Namespace, b.Config().Namespace
+	c.A.Scale, c.B.Scale = a.Config().QuantityScale, b.Config().QuantityScale
 	err := a.Look(ctx, func(x *reader.Snapshot) error {
 		return b.Look(ctx, func(y *reader.Snapshot) error { return c.all(ctx, x, y) })
 	})

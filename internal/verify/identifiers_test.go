@@ -53,7 +53,7 @@ func TestSC37HostileIdentifiersKeepTheirBytes(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := inspect.ShowText(t.Context(), &out, "demo", w.NS); err != nil || strings.ContainsAny(out.String(), "\x00\x01\x7f\u202e\u2028") {
+	if err := inspect.ShowText(t.Context(), &out, "demo", 0, w.NS); err != nil || strings.ContainsAny(out.String(), "\x00\x01\x7f\u202e\u2028") {
 		t.Errorf("%v: something hostile reaches the terminal", err)
 	}
 }

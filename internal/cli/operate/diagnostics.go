@@ -61,7 +61,7 @@ Only the database is read: it answers while the broker is away. -export raw writ
 			if export != "" {
 				return exported(cmd, e, s)
 			}
-			job.Look, job.Namespace = s.Namespace, t.Manifest.Config.Namespace
+			job.Look, job.Namespace, job.Scale = s.Namespace, t.Manifest.Config.Namespace, t.Manifest.Config.QuantityScale
 			r, err := job.Run(cmd.Context())
 			if errors.Is(err, diagnose.ErrPlace) {
 				return usage.Errorf("-after %v; the page before names it", err)

@@ -267,7 +267,7 @@ func (d *comparison) csv(out io.Writer) error {
 	err := d.each(func(s explain.Span, x *explain.Difference) error {
 		by, before := "", ""
 		if n, ok := change(x); ok {
-			by = explain.Scaled(n, d.w.scale)
+			by = phrase.Scaled(n, d.w.scale)
 		}
 		if x.Before.Change.Version > 0 {
 			before = d.w.field(&x.Before.Change)

@@ -125,7 +125,7 @@ func explainText(out io.Writer, w words, x *explain.Explanation, at *explain.Poi
 	for i := range x.Lines {
 		l := &x.Lines[i]
 		source, text := w.line(l, x.Key.Partition)
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", w.signed(l.Amount), explain.Scaled(l.Total, w.scale), l.Day, source, text)
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", w.signed(l.Amount), phrase.Scaled(l.Total, w.scale), l.Day, source, text)
 	}
 	return table.Flush()
 }

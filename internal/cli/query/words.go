@@ -10,20 +10,21 @@ import (
 	"amends/internal/explain"
 	"amends/internal/inspect"
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 	"amends/internal/store/postgres/reader"
 )
 
 // words writes for people: quantities at the namespace's scale, identifiers so that a terminal is safe, times in UTC.
 type words struct{ scale int32 }
 
-func (w words) quantity(units int64) string { return explain.Scaled(big.NewInt(units), w.scale) }
+func (w words) quantity(units int64) string { return phrase.Quantity(units, w.scale) }
 
 // signed writes what is added with its sign.
 func (w words) signed(units *big.Int) string {
 	if units.Sign() < 0 {
-		return explain.Scaled(units, w.scale)
+		return phrase.Scaled(units, w.scale)
 	}
-	return "+" + explain.Scaled(units, w.scale)
+	return "+" + phrase.Scaled(units, w.scale)
 }
 
 func key(k ledger.StockKey) string { return inspect.Name(k.Item) + " " + inspect.Name(k.Location) }

@@ -113,7 +113,7 @@ func comparisonHeadline(c *recovery.Comparison) string {
 	}
 	d := c.First
 	return fmt.Sprintf("DIFFERENT  %s of %s and %s%s; the first: partition %d %s: %s | %s", phrase.Counted(c.Differences(), "output"),
-		c.A.Namespace, c.B.Namespace, at, d.Partition, outputName(d.ID), side(d.A), side(d.B))
+		c.A.Namespace, c.B.Namespace, at, d.Partition, outputName(d.ID), side(d.A, c.A.Scale), side(d.B, c.B.Scale))
 }
 
 func comparisonText(c *recovery.Comparison) string {
@@ -141,23 +141,14 @@ func outputName(id ledger.OutputID) string {
 }
 
 // side writes what one namespace holds of an output.
-func side(r *store.ViewRow) string {
+func side(r *store.ViewRow, scale int32) string {
 	switch {
 	case r == nil:
 		return "absent"
 	case !r.Present:
 		return fmt.Sprintf("withdrawn (version %d)", r.Version)
 	}
-	value := fmt.Sprint(r.Close)
-	switch r.ID.Kind {
-	case ledger.Alert:
-		value = fmt.Sprintf("%d -> %d below %d", r.Previous, r.Close, r.Threshold)
-	case ledger.TrustStatus:
-		if value = "READY"; r.Status.Blocked {
-			value = "BLOCKED " + inspect.Reasons(*r.Status)
-		}
-	}
-	return fmt.Sprintf("%s (version %d, source %d/%d)", value, r.Version, r.Cause.Partition, r.Cause.Offset)
+	return fmt.Sprintf("%s (version %d, source %d/%d)", inspect.Value(r, scale), r.Version, r.Cause.Partition, r.Cause.Offset)
 }
 
 type (
@@ -176,6 +167,7 @@ type (
 		Cuts      []ledger.Frontier `json:"cuts"`
 		Present   int64             `json:"present"`
 		Withdrawn int64             `json:"withdrawn"`
+		Scale     int32             `json:"quantity_scale"`
 	}
 	jsonDifferences struct {
 		Count int64           `json:"count"`
@@ -217,7 +209,7 @@ func comparisonJSON(c *recovery.Comparison) *jsonComparison {
 }
 
 func comparedJSON(s *recovery.Compared) jsonCompared {
-	return jsonCompared{Namespace: s.Namespace, Cuts: append([]ledger.Frontier{}, s.Cuts...), Present: s.Present, Withdrawn: s.Withdrawn}
+	return jsonCompared{Namespace: s.Namespace, Cuts: append([]ledger.Frontier{}, s.Cuts...), Present: s.Present, Withdrawn: s.Withdrawn, Scale: s.Scale}
 }
 
 // outputID writes an output id as S8 does.

@@ -199,11 +199,12 @@ func (w *world) tamper(random *rand.Rand, n int) {
 // Namespaces at different cuts are compared as they are, and it is said; other configurations too.
 func TestCompareSaysDifferentCutsAndConfigurations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, `{"schema_version":1,"namespace":"shop","ledger_origin":"2026-01-01","partitions":2,"quantity_scale":2,
+		"stock_keys":[{"item":"widget","location":"berlin","partition":0,"opening_balance":0,"threshold":60}]}`)
 	w.loaded(story[0])
 	w.want(0, "", rebuild+" -execute")
 	w.loaded(story[1])
-	a := w.want(5, "5 outputs of shop and shop2, at different cuts; the first: partition 0 balance widget berlin 2026-01-01: 70 (version 2, source 0/3) | 100 (version 1, source 0/0)", compare)
+	a := w.want(5, "5 outputs of shop and shop2, at different cuts; the first: partition 0 balance widget berlin 2026-01-01: 0.70 (version 2, source 0/3) | 1.00 (version 1, source 0/0)", compare)
 	if !strings.Contains(a.Stdout, "shop: 5 present, 1 withdrawn; cuts [4 0]\nshop2: 5 present, 0 withdrawn; cuts [3 0]\n") ||
 		!strings.Contains(a.Stdout, "equal 1, other values 3, only in shop 1, only in shop2 1\n") {
 		t.Error(a.Stdout)
@@ -214,7 +215,7 @@ func TestCompareSaysDifferentCutsAndConfigurations(t *testing.T) {
 		t.Error(a.Stdout)
 	}
 	w.Write("other.json", w.want(0, "", "source create -namespace other -topic other-source -config "+w.Write("other-config.json",
-		`{"schema_version":1,"namespace":"other","ledger_origin":"2026-01-01","partitions":2,"quantity_scale":0,
+		`{"schema_version":1,"namespace":"other","ledger_origin":"2026-01-01","partitions":2,"quantity_scale":2,
 		"stock_keys":[{"item":"widget","location":"berlin","partition":0,"opening_balance":5,"threshold":60}]}`)).Stdout)
 	w.want(0, "", "output create -manifest @other.json -topic other-output")
 	if c := w.compare(5, "compare -manifest @pipeline.json -with @other.json"); len(c.Configuration) != 2 || !strings.Contains(c.Configuration[1], "opening_balance") || c.Differences.OnlyA != 5 {
