@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"amends/internal/broker"
 	"amends/internal/ledger"
@@ -238,8 +239,9 @@ func (s *RelayStepper) abandon() {
 func (s *RelayStepper) Close() {
 	err := s.joinReceipts()
 	if err == nil && s.receipts.outputs > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
+		defer time.AfterFunc(closeGrace, cancel).Stop() // cancelled: a COMMIT without an answer outlives a deadline
 		err = acknowledge(ctx, &s.opts, s.lease, s.receipts.take())
 	}
 	if err != nil {

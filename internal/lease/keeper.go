@@ -27,7 +27,7 @@ const (
 const attempts = 3
 
 // releaseTimeout bounds giving a lease up; one that is not given up expires.
-const releaseTimeout = 3 * time.Second
+const releaseTimeout = time.Second
 
 // Store is where leases are kept. Its clock alone decides expiry.
 type Store interface {
@@ -187,8 +187,9 @@ func (k *Keeper) run(ctx context.Context, h *holding, work func(context.Context,
 	if errors.Is(err, store.ErrFence) {
 		return err // nothing of it is left to give up
 	}
-	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	release, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	defer time.AfterFunc(releaseTimeout, cancel).Stop() // cancelled: a COMMIT without an answer outlives a deadline
 	if e := k.st.ReleaseService(release, l); e != nil {
 		k.opts.Logger.Warn("the lease was not given up; it expires", "role", l.Role, "partition", l.Partition, "cause", e)
 	}

@@ -19,7 +19,7 @@ const (
 	missingGrace     = 3 * time.Second // how long one broker of many may not know a topic yet
 	awayWait         = time.Second     // the longest pause while a service is away
 	StopGrace        = 5 * time.Second // running work after a revoke or a shutdown, before it is cancelled
-	closeTimeout     = 4 * time.Second // leaving the group
+	closeTimeout     = 3 * time.Second // leaving the group
 )
 
 // A partition must be given up before the group gives it to somebody else; and both callbacks of an assignment, each within

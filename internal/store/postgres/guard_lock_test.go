@@ -117,6 +117,27 @@ func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 		}
 		w.equal("frontier", w.observe().Frontier, ledger.Frontier(1))
 	})
+	t.Run("caller gone and no answer", func(t *testing.T) { // SC39: who is told to stop ends in time
+		t.Parallel()
+		w := newWorld(t, false)
+		o, err := w.ns.Claim(w.ctx, 0)
+		w.ok(err)
+		ctx, cancel := context.WithCancel(w.ctx)
+		w.shot = w.proxy.Arm(faultwire.Hold, 0, faultwire.Named("COMMIT"))
+		done := make(chan error, 1)
+		go func() { done <- w.ns.Commit(ctx, o.Token, testBatch(0)) }()
+		<-w.shot.Fired()
+		cancel()
+		const limit = postgres.BlockedAfter * 7 // far less than a COMMIT's own deadline
+		select {
+		case err := <-done:
+			if !errors.Is(err, store.ErrCommitUnknown) {
+				t.Errorf("got %v", err)
+			}
+		case <-time.After(limit):
+			t.Errorf("still waiting for a COMMIT %v after its caller was told to stop", limit)
+		}
+	})
 	t.Run("no answer", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, false)

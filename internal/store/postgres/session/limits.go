@@ -13,6 +13,7 @@ const (
 	TotalTimeout     = 20 * time.Second // an operation with its retries
 	BlockedAfter     = 1 * time.Second  // then a claimant ends the backend that blocks it
 	MigrateTimeout   = 5 * time.Minute  // all missing migrations together
+	AbandonTimeout   = 2 * time.Second  // COMMIT once its caller was cancelled: a role that is told to stop has 10 s in all
 	CleanupTimeout   = 2 * time.Second  // rolling back or closing
 )
 

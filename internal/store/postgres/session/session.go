@@ -102,15 +102,21 @@ func (s *Session) Begin(ctx context.Context) error {
 	return err
 }
 
-// Commit sends COMMIT and waits for its outcome under a deadline of its own, whatever becomes of ctx: a commit that was
-// sent is never abandoned early. ErrCommitUnknown where the outcome is not known, ErrNotReplicated with it where the
+// Commit sends COMMIT and waits for its outcome under a deadline of its own, whatever deadline ctx has, and for
+// AbandonTimeout once ctx was cancelled: an answer on its way is still read. ErrCommitUnknown where the outcome is not known, ErrNotReplicated with it where the
 // server committed but warned; any other error is a rollback.
 func (s *Session) Commit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), CommitTimeout)
 	defer cancel()
+	defer context.AfterFunc(caller, func() {
+		if errors.Is(caller.Err(), context.Canceled) {
+			time.AfterFunc(AbandonTimeout, cancel)
+		}
+	})()
 	disarm := s.Arm(ctx)
 	s.pg.Frontend().SendQuery(&pgproto3.Query{String: "COMMIT"})
 	o, err := s.converse(ctx)
