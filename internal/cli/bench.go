@@ -34,11 +34,14 @@ movements, and the time from a claim to the first commit.`,
 	f.BoolVar(&quick, "quick", false, "path and correction; short and long-deep, 20,000 records or 30 s each")
 	f.StringSliceVar(&what, "what", nil, "`parts` to measure, with commas: path, worker, correction, takeover (default: all)")
 	f.StringSliceVar(&laws, "law", nil, "`laws` to measure, with commas: short, long-shallow, long-deep")
+	usage.Own(cmd, "law", "bench-law") // generate takes one, and others
 	f.IntVar(&o.Records, "records", 0, "measured `records` of each law (0: 20,000 with -quick, else 60,000)")
 	f.IntVar(&o.Keys, "keys", 0, "stock keys (0: the law's own `number`)")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that the records follow from")
 	f.DurationVar(&o.Limit, "limit", 0, "`time` for each peer (0: 30s with -quick, else 60s)")
+	usage.Own(cmd, "limit", "bench-limit") // that of diagnostics is another
 	f.StringVar(&o.Dir, "dir", "", "`directory` for the data, removed at the end (default: the system's temporary one)")
+	usage.Own(cmd, "dir", "bench-dir") // elsewhere it is the directory of the embedded stack
 	f.StringVar(&o.BinDir, "postgres-bin", "", "`directory` of PostgreSQL's programs (default: they are looked for)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asJSON, err := a.JSON()

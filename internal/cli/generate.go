@@ -28,6 +28,7 @@ of source create without -config; for everything else -config NAMESPACE writes t
 	f := cmd.Flags()
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that everything random follows from")
 	f.StringVar(&law, "law", workload.Mixed.String(), "`law` of the history: "+strings.Join(workload.Laws(), ", "))
+	usage.Own(cmd, "law", "generate-law") // bench takes several, and not all
 	f.IntVar(&o.Keys, "keys", 0, "stock keys (0: the law's own `number`)")
 	f.IntVar(&o.Days, "days", 0, "business days (0: the law's own `number`)")
 	f.IntVar(&o.Transactions, "records", 0, "records (0: the law's own `number`)")

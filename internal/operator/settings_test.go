@@ -21,6 +21,32 @@ type printed struct {
 	Unknown []struct{ Variable, Nearest string }
 }
 
+// What is set for a flag of one command leaves the flag of the same name alone that means something else on another.
+func TestFlagsThatDifferHaveSettingsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, nil)
+	s.Env["AMENDS_INSPECT_FORMAT"], s.Env["AMENDS_DIAGNOSTICS_ONLY"], s.Env["AMENDS_DIAGNOSTICS_LIMIT"] = "html", "current", "7"
+	s.Env["AMENDS_FORMAT"] = "xml" // of nobody now
+	a := s.call(0, "amends config print")
+	for _, want := range []string{"inspect-format  ", "environment AMENDS_INSPECT_FORMAT\n", "diagnostics-only  ", "tail-only  ", "source-load-format  "} {
+		if !strings.Contains(a.Stdout, want) {
+			t.Errorf("no %q in\n%s", want, a.Stdout)
+		}
+	}
+	if !strings.Contains(a.Stderr, "AMENDS_FORMAT is no setting and has no effect") {
+		t.Error(a.Stderr)
+	}
+	for _, line := range []string{"amends source load -manifest @absent.json -file @absent.jsonl", "amends tail -manifest @absent.json", "amends inspect -manifest @absent.json"} {
+		if a := s.call(2, line); !strings.Contains(a.Cause(), "absent.json") {
+			t.Errorf("%s: %s", line, a.Stderr)
+		}
+	}
+	s.Env["AMENDS_SOURCE_LOAD_FORMAT"] = "html"
+	if a := s.call(2, "amends source load -manifest @absent.json -file @absent.jsonl"); !strings.Contains(a.Cause(), "-format jsonl or raw") {
+		t.Error(a.Stderr)
+	}
+}
+
 func TestConfigPrintSaysWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)

@@ -39,15 +39,14 @@ func doubled(arg string) string {
 	return "-" + arg
 }
 
-// Apply gives every flag that was not typed the value of AMENDS_<NAME>, dashes as underscores, where the settings hold
-// one that is not empty.
+// Apply gives every flag that was not typed the value of its variable, where the settings hold one that is not empty.
 func (s *Settings) Apply(cmd *cobra.Command) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed || f.Name == "help" || failed != nil {
 			return
 		}
-		name := Variable(f.Name)
+		name := Variable(Setting(f))
 		v := s.Lookup(name)
 		if v == "" {
 			return
@@ -59,9 +58,28 @@ func (s *Settings) Apply(cmd *cobra.Command) error {
 	return failed
 }
 
-// Variable returns the environment variable of a flag.
-func Variable(flag string) string {
-	return "AMENDS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+// Variable returns the environment variable of a setting: AMENDS_ and its name in capitals, dashes as underscores.
+func Variable(setting string) string {
+	return "AMENDS_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
+}
+
+// annotation is of a flag that holds the name of its setting.
+const annotation = "setting"
+
+// Own gives a flag of a command a setting of its own, which its help names: for a name that means something else, or takes other
+// values, on another command, so that setting it for one would break the other. By convention the setting is COMMAND-FLAG.
+func Own(cmd *cobra.Command, flag, setting string) {
+	f := cmd.Flags().Lookup(flag)
+	f.Annotations = map[string][]string{annotation: {setting}}
+	f.Usage += " (" + Variable(setting) + ")"
+}
+
+// Setting returns the name of a flag's setting in the configuration file: that of the flag, unless it has its own.
+func Setting(f *pflag.Flag) string {
+	if own := f.Annotations[annotation]; len(own) == 1 {
+		return own[0]
+	}
+	return f.Name
 }
 
 // Secret reads a value that never comes from a flag: from the variable, or from the file that <variable>_FILE names.

@@ -33,7 +33,7 @@ type setting struct {
 }
 
 // Layered returns settings that answer from the environment first and then from the configuration file: one YAML
-// mapping from names of flags of any command under root to scalars or lists of scalars, and from names of secrets with
+// mapping from the settings of flags of any command under root to scalars or lists of scalars, and from names of secrets with
 // _file behind them to paths. A secret itself, an unknown or a repeated name and nesting are refused with their line.
 func Layered(root *cobra.Command, lookup func(string) string, secrets ...string) (*Settings, error) {
 	path, raw, err := readFile(lookup)
@@ -128,11 +128,11 @@ func readFile(lookup func(string) string) (string, []byte, error) {
 	return path, raw, nil
 }
 
-// names collects the flags of a tree of commands, each with its variable.
+// names collects the settings of the flags of a tree of commands, each with its variable.
 func names(cmd *cobra.Command, known map[string]string) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {
-			known[f.Name] = Variable(f.Name)
+			known[Setting(f)] = Variable(Setting(f))
 		}
 	})
 	for _, c := range cmd.Commands() {

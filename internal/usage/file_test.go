@@ -48,6 +48,41 @@ func TestFileStandsUnderTheEnvironment(t *testing.T) {
 	}
 }
 
+// A flag that means something else on another command has a setting of its own: what is set for one leaves the other alone.
+func TestAFlagMayHaveASettingOfItsOwn(t *testing.T) {
+	root := &cobra.Command{Use: "amends"}
+	values := map[string]*string{}
+	for _, name := range []string{"inspect", "load", "other"} {
+		c := &cobra.Command{Use: name}
+		values[name] = c.Flags().String("format", "default", "the form")
+		if name != "other" {
+			Own(c, "format", name+"-format")
+		}
+		root.AddCommand(c)
+	}
+	path := filepath.Join(t.TempDir(), "amends.yaml")
+	if err := os.WriteFile(path, []byte("load-format: raw\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{FileName: path, "AMENDS_FORMAT": "plain", "AMENDS_INSPECT_FORMAT": "html"}
+	settings, err := Layered(root, func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"inspect": "html", "load": "raw", "other": "plain"} {
+		c, _, err := root.Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := settings.Apply(c); err != nil || *values[name] != want {
+			t.Errorf("%s: %s, %v, want %s", name, *values[name], err, want)
+		}
+		if f := c.Flags().Lookup("format"); name == "inspect" && f.Usage != "the form (AMENDS_INSPECT_FORMAT)" {
+			t.Errorf("help %q", f.Usage)
+		}
+	}
+}
+
 func TestFileRefusesWithTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"brokers: a\nbroker: b\n":        `line 2: unknown name "broker"`,

@@ -123,7 +123,7 @@ func collect(cmd *cobra.Command, program string, each func(command string, f *pf
 
 // add notes a flag of a command: a given value once, a default once for each that there is.
 func (c *configuration) add(settings *usage.Settings, stack map[string]string, command string, f *pflag.Flag) {
-	s := setting{Name: f.Name, Variable: usage.Variable(f.Name), Value: f.DefValue, From: string(usage.Nobody)}
+	s := setting{Name: usage.Setting(f), Variable: usage.Variable(usage.Setting(f)), Value: f.DefValue, From: string(usage.Nobody)}
 	switch g := settings.Find(s.Variable); {
 	case g.From != usage.Nobody:
 		s.Value, s.From, s.Line, s.Set = g.Text, string(g.From), g.Line, true

@@ -25,6 +25,7 @@ each help topic. Existing pages are written over.`,
 		Args: usage.NoArgs,
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "`directory` that gets man1 and man7")
+	usage.Own(cmd, "dir", "man-dir") // elsewhere it is the directory of the embedded stack
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if dir == "" {
 			return usage.Errorf("-dir is missing: the directory that gets man1 and man7")

@@ -37,6 +37,8 @@ Only the database is read: it answers while the broker is away. -export raw writ
 	f := cmd.Flags()
 	f.StringVar(&only, "only", "", "one `section`: rejected, current or superseded")
 	f.IntVar(&job.Limit, "limit", job.Limit, "at most that `many` entries of a section, 1..1000")
+	usage.Own(cmd, "only", "diagnostics-only") // those of tail and bench are others
+	usage.Own(cmd, "limit", "diagnostics-limit")
 	f.StringVar(&job.After, "after", "", "go on behind this `place`, as the page before named it; needs -only")
 	f.StringVar(&export, "export", "", "write every rejected record in this `format`: raw")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -55,6 +55,7 @@ A version that has no delivery receipt yet says so; it is not printed again when
 	flags.BoolVarP(&f.lines, "json-lines", "J", false, "one JSON a line, the same as -o json")
 	flags.BoolVarP(&f.end, "exit", "e", false, "exit at the present end")
 	flags.StringVar(&f.only, "only", "", "tell only `these`: corrections (versions above 1, withdrawals included) or first")
+	usage.Own(cmd, "only", "tail-only") // that of diagnostics is another
 	flags.StringVar(&f.since, "since", "", "begin at a `point`: "+explain.PointForms)
 	flags.DurationVar(&f.interval, "interval", 500*time.Millisecond, "`time` between two looks, 50ms to 1m")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
