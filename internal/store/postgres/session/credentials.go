@@ -26,14 +26,23 @@ func (c *credentials) refresh(_ context.Context, to *pgx.ConnConfig) error {
 	}
 	url, err := c.url()
 	if err != nil {
-		return fmt.Errorf("read credentials again: %w", err)
+		return c.unread(err)
 	}
 	now, err := pgx.ParseConfig(url)
 	if err != nil {
-		return fmt.Errorf("read credentials again: %w", err)
+		return c.unread(err)
 	}
 	to.User, to.Password = now.User, now.Password
 	return nil
+}
+
+// unread returns what it means that credentials could not be read: those that were right before are being replaced, and the
+// file is not there for a moment, or half of it is.
+func (c *credentials) unread(err error) error {
+	if c.known.Load() {
+		return fmt.Errorf("%w: read credentials again: %v", store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("read credentials again: %w", err)
 }
 
 // judge returns what the error of opening a connection means: credentials that are read again and were right before are being
