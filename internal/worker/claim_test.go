@@ -154,3 +154,30 @@ func TestS12RefusedClaimIsNotLate(t *testing.T) {
 		t.Errorf("%v, ended with %v after %d claims", err, a.ended, a.f.claims)
 	}
 }
+
+// S12: a worker whose partition was given away while it waited for the database, and that got none instead, waits for nothing.
+func TestS12WorkerWithoutPartitionsIsReady(t *testing.T) {
+	a := newAssignment(t, 1, 0)
+	a.f.onCommit = func(int, *ledger.Batch) (bool, error) { return false, store.ErrUnavailable }
+	a.Assigned(t.Context(), a.all)
+	if _, err := a.Positions(t.Context(), a.all); err != nil {
+		t.Fatal(err)
+	}
+	part := a.started[0]
+	if err := part.Offer(broker.Fetched{Records: []ledger.SourceRecord{{Value: []byte("{")}}, Next: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // fetch, decide, commit
+		if _, err := part.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if why := a.ready.reason(); why == "" {
+		t.Fatal("ready while the database is away")
+	}
+	a.Revoked(t.Context(), a.all)
+	a.Assigned(t.Context(), nil)
+	if why := a.ready.reason(); why != "" {
+		t.Errorf("not ready because of %q", why)
+	}
+}

@@ -49,6 +49,9 @@ func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
 		return
 	}
 	l.release(partitions)
+	if len(partitions) == 0 && len(l.running) == 0 {
+		l.ready.set("database", nil) // whatever waited for it was given away
+	}
 	began := l.clock()
 	owned, failures := make([]store.Owned, len(partitions)), make([]error, len(partitions))
 	_ = l.each(len(partitions), func(i int) error {
