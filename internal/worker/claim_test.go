@@ -181,3 +181,24 @@ func TestS12WorkerWithoutPartitionsIsReady(t *testing.T) {
 		t.Errorf("not ready because of %q", why)
 	}
 }
+
+// I22: what partitions have fetched and not decided is bounded for all of them together, however many a topic has.
+func TestI22InboxesOfManyPartitions(t *testing.T) {
+	for partitions, want := range map[int32]int{1: 16, 16: 16, 64: 4, 1_024: 1} { // MiB before one of so many is held
+		held := false
+		in := newInbox(0, partitions, func(h bool) { held = h })
+		const each = 64 << 10
+		fetched := 0
+		for at := ledger.Offset(0); !held && fetched <= 32; at++ {
+			f := broker.Fetched{From: ledger.Frontier(at), Next: ledger.Frontier(at) + 1}
+			f.Records = []ledger.SourceRecord{{Offset: at, Value: make([]byte, each-recordBytes)}}
+			if err := in.offer(f); err != nil {
+				t.Fatal(err)
+			}
+			fetched = int(at+1) * each >> 20
+		}
+		if fetched != want {
+			t.Errorf("of %d partitions one is held with %d MiB, want %d", partitions, fetched, want)
+		}
+	}
+}

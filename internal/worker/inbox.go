@@ -16,13 +16,15 @@ type inbox struct {
 	queue   []broker.Fetched
 	end     ledger.Frontier
 	bytes   int
+	limit   int // of bytes; beyond it the source is held
 	mu      sync.Mutex
 	held    bool
 	seeking bool // what arrives is from before a seek and is dropped
 }
 
-func newInbox(at ledger.Frontier, hold func(bool)) *inbox {
-	return &inbox{end: at, hold: hold, wake: make(chan struct{}, 1)}
+// newInbox returns the inbox of one of so many partitions.
+func newInbox(at ledger.Frontier, partitions int32, hold func(bool)) *inbox {
+	return &inbox{end: at, hold: hold, wake: make(chan struct{}, 1), limit: min(inboxBytes, max(inboxesAll/int(partitions), inboxLeast))}
 }
 
 // offer takes what a poll returned; a return that does not begin where the last one ended contradicts the client's own
@@ -38,7 +40,7 @@ func (b *inbox) offer(f broker.Fetched) error {
 	}
 	b.queue, b.end = append(b.queue, f), f.Next
 	b.bytes += size(f.Records)
-	if b.bytes > inboxBytes && !b.held {
+	if b.bytes > b.limit && !b.held {
 		b.held = true
 		b.hold(true)
 	}
@@ -81,7 +83,7 @@ func (b *inbox) take() (records []ledger.SourceRecord, next ledger.Frontier, ok 
 		return nil, 0, false
 	}
 	b.bytes -= size(records)
-	if b.held && b.bytes < inboxBytes/2 {
+	if b.held && b.bytes < b.limit/2 {
 		b.held = false
 		b.hold(false)
 	}

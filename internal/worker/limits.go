@@ -41,6 +41,8 @@ const (
 // Sizes in bytes of what a partition keeps in memory.
 const (
 	inboxBytes  = 16 << 20  // fetched and not yet decided; beyond it the partition is held
+	inboxesAll  = 256 << 20 // that of all partitions together, divided among them where they are many
+	inboxLeast  = 1 << 20   // whatever their number
 	CacheBytes  = 512 << 20 // key states of all partitions together, divided among them
 	recordBytes = 128       // what a fetched record costs over its bytes
 )

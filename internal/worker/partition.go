@@ -76,7 +76,7 @@ type Partition struct {
 }
 
 func newPartition(s *shared, id ledger.Partition, owned store.Owned, hold func(bool)) *Partition {
-	p := &Partition{shared: s, id: id, decoder: wire.NewDecoder(s.cfg), stopped: make(chan struct{}), in: newInbox(owned.Frontier, hold)}
+	p := &Partition{shared: s, id: id, decoder: wire.NewDecoder(s.cfg), stopped: make(chan struct{}), in: newInbox(owned.Frontier, s.cfg.Partitions, hold)}
 	p.own(owned)
 	return p
 }

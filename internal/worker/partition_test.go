@@ -611,7 +611,7 @@ func TestS13GapsAndMarkers(t *testing.T) {
 }
 
 func TestInboxRefusesAGapInTheClientsAccount(t *testing.T) {
-	in := newInbox(3, func(bool) {})
+	in := newInbox(3, 1, func(bool) {})
 	if err := in.offer(broker.Fetched{From: 4, Next: 5}); !errors.Is(err, ErrIntegrity) {
 		t.Fatalf("error %v", err)
 	}
@@ -620,7 +620,7 @@ func TestInboxRefusesAGapInTheClientsAccount(t *testing.T) {
 // Batches are cut at their bounds, and a partition with too much fetched is held until half of it is decided.
 func TestInboxCutsAndHolds(t *testing.T) {
 	var held []bool
-	in := newInbox(0, func(h bool) { held = append(held, h) })
+	in := newInbox(0, 1, func(h bool) { held = append(held, h) })
 	big := make([]byte, 4096)
 	at := ledger.Offset(0)
 	for range 4 {
