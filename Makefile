@@ -97,12 +97,16 @@ test-verify: ## verification and its oracle
 	$(call run-tests,test-verify,./internal/verify ./internal/oracle)
 
 .PHONY: robust
-robust: robust-sim robust-bubble robust-drills ## every fault at full size, each figure printed with its count
+robust: robust-sim robust-wire robust-bubble robust-drills ## every fault at full size, each figure printed with its count
 
 .PHONY: robust-sim
 robust-sim: build # a million simulated schedules, ten thousand of each fault, and the exhaustive models of the fences
 	@bin/amends sim -schedules 1000000 -floor 10000 -distinct 990000
 	@AMENDS_SIM_SCHEDULES=100000 $(GO) test -count=1 -timeout 30m ./internal/sim -run Exhaustively
+
+.PHONY: robust-wire
+robust-wire: # every fault on every statement of every type of transaction on a real PostgreSQL, the migration's too
+	@AMENDS_REQUIRE=postgresql AMENDS_T3_FULL=1 $(GO) test -count=1 -timeout 30m -v ./internal/faultwire | grep -E 'figure:|---|FAIL|ok|_test.go'
 
 .PHONY: robust-bubble
 robust-bubble: # ten thousand schedules of the real Kafka client in virtual time, a thousand of each trouble

@@ -84,7 +84,7 @@ func TestSC18T3EveryStatementMeetsEveryFault(t *testing.T) {
 	for _, n := range e.counts {
 		total += n
 	}
-	t.Logf("%d types of transactions, %d statements, %d cases: %v; classes: %v", len(kinds()), e.lists, total, e.counts, e.classes)
+	t.Logf("figure: %d types of transactions, %d statements, %d cases: %v; classes: %v", len(kinds()), e.lists, total, e.counts, e.classes)
 	if len(kinds()) < 56 || e.lists < 500 || total < pace.Of(15_000)/10 {
 		t.Error("fewer cases than this test is for")
 	}
