@@ -208,7 +208,7 @@ func TestSC35NoFalseDriftUnderLoad(t *testing.T) {
 	load.Go(func() { w.keepLoading(ctx) })
 	o := w.options(nil)
 	o.Every = 200 * time.Millisecond
-	o.FullEvery = 3 * time.Second
+	o.FullEvery = 10 * time.Second // longer than a full one takes on a busy machine, so that others come between
 	var mu sync.Mutex
 	var full, changed, verified int
 	var compared int64

@@ -24,9 +24,13 @@ func (w *world) keepLoading(ctx context.Context) {
 	}
 	defer producer.Close()
 	r := rand.New(rand.NewPCG(1, 2))
+	most, rest := 200, 60 // of records a round, and milliseconds between rounds
 	for n := 0; ctx.Err() == nil; n++ {
+		if n == 60 {
+			most, rest = 20, 300 // so that a busy machine reads a history that hardly grows
+		}
 		batches := map[ledger.Partition][]broker.Message{}
-		for range 1 + r.IntN(200) {
+		for range 1 + r.IntN(most) {
 			key := ledger.StockKey{Item: fmt.Sprintf("item-%d", r.IntN(40)), Location: "berlin"}
 			p, _ := w.manifest.Config.Route(key)
 			m := broker.Message{Key: wire.AppendKey(nil, key), Value: []byte(randomValue(r, key.Item, n))}
@@ -41,7 +45,7 @@ func (w *world) keepLoading(ctx context.Context) {
 				return
 			}
 		}
-		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+		time.Sleep(time.Duration(r.IntN(rest)) * time.Millisecond)
 	}
 }
 
