@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"embed"
+	"errors"
 	"io/fs"
 	"sync"
 
@@ -69,13 +70,19 @@ func (db *DB) Close() {
 	db.pool.Close()
 }
 
-// Server returns the identity of the server that a connection reaches now. It asks over the connection that renews leases, as the
-// renewals ask for it: however busy the pool is, no lease expires for it.
+// Server returns the identity of the server that a connection reaches now: one that is open proves nothing before it has been
+// asked, and where it has ended another is opened. It is the connection that renews leases, as the renewals ask for it: however
+// busy the pool is, no lease expires for it.
 func (db *DB) Server(ctx context.Context) (server store.Server, err error) {
-	err = db.leases.Read(ctx, "read server identity", func(_ context.Context, s *session.Session) error {
-		server = s.Server()
-		return nil
-	})
+	for range 2 {
+		err = db.leases.Read(ctx, "read server identity", func(ctx context.Context, s *session.Session) error {
+			server = s.Server()
+			return s.Ping(ctx)
+		})
+		if !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+	}
 	return server, err
 }
 

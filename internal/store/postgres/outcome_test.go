@@ -320,7 +320,13 @@ func TestServerRestartAndTimelineChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if seen, err := db.Server(ctx); err != nil || seen != o.Token.Server {
+		t.Fatalf("%+v, %v", seen, err)
+	}
 	server.Kill()
+	if _, err := db.Server(ctx); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("while the server is away, by a connection that was open: %v", err)
+	}
 	if err := n.Commit(ctx, o.Token, testBatch(0)); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("while the server is away: %v", err)
 	}
@@ -342,6 +348,9 @@ func TestServerRestartAndTimelineChange(t *testing.T) {
 	again, err := n.Claim(ctx, 0)
 	if err != nil || again.Frontier != 1 || again.Token.Server == o.Token.Server {
 		t.Fatalf("claimed %+v, %v", again, err)
+	}
+	if seen, err := db.Server(ctx); err != nil || seen != again.Token.Server {
+		t.Fatalf("%+v, %v", seen, err)
 	}
 	if err := n.Commit(ctx, again.Token, testBatch(1)); err != nil {
 		t.Fatal(err)

@@ -200,6 +200,9 @@ func (s *Session) Arm(ctx context.Context) (disarm func()) {
 // Server returns the identity of the server that the connection was opened to.
 func (s *Session) Server() store.Server { return s.server }
 
+// Ping asks the server for nothing, and so whether it is there.
+func (s *Session) Ping(ctx context.Context) error { return s.pg.Ping(ctx) }
+
 // PID returns the process id of the backend.
 func (s *Session) PID() int32 { return int32(s.pg.PID()) }
 
