@@ -76,7 +76,7 @@ func (c *tapped) answer(b []byte) []byte {
 
 // C2: the next request waits for the answer of the one before, so that an answer that never comes leaves nothing behind it
 // in the broker's log.
-func TestC2OneProduceRequestInFlight(t *testing.T) {
+func TestOneProduceRequestInFlight(t *testing.T) {
 	_, o := cluster(t)
 	topic := create(t, openAdmin(t, o), "out", 1)
 	var g gauge

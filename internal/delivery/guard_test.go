@@ -12,7 +12,7 @@ import (
 )
 
 // C2: a client that reports success and fewer offsets than messages has acknowledged no more than those.
-func TestC2ReceiptNeedsEveryAcknowledgement(t *testing.T) {
+func TestReceiptNeedsEveryAcknowledgement(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	w.commit(t, 0, worked(t)...)
 	o := w.relayOptions()

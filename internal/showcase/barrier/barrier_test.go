@@ -126,7 +126,7 @@ func (w *world) gone(pid int32) {
 }
 
 // A process that dies at each moment leaves what the moment says: nothing before COMMIT, everything after it.
-func TestC1MomentsOfATransaction(t *testing.T) {
+func TestMomentsOfATransaction(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

@@ -94,7 +94,7 @@ func (w *outboxWorld) explain(from store.RelayPosition) string {
 }
 
 // C31, SC34: an idle relay reads no record without outputs, however many there are, and a search walks over them once.
-func TestC31IdleRelayReadsNoJournal(t *testing.T) {
+func TestIdleRelayReadsNoJournal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newOutboxWorld(t, 3*pendingWindow)
