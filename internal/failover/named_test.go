@@ -104,7 +104,7 @@ func TestS12CancelledInADelayedOffsetAdjustment(t *testing.T) {
 func TestSC22TheBrokerSeesARebalanceWaitForAPolledDecision(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Brokers(t)
-	w := newWorldOn(t, pgtest.New(t), broker.Options{Brokers: brokers}, kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers))
+	w := newWorldOn(t, pgtest.New(t), broker.Options{Brokers: brokers}, kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers), named("polled"))
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	w.ok(err)
 	defer client.Close()

@@ -50,6 +50,9 @@ type setup struct {
 	source   provision.Source
 }
 
+// named gives a namespace, and so a consumer group, a name of its own where tests share a broker.
+func named(name string) func(*setup) { return func(s *setup) { s.source.Namespace = name } }
+
 // newWorld makes a namespace in a database, on a broker of its own.
 func newWorld(t *testing.T, url string, more ...func(*setup)) *world {
 	t.Helper()
