@@ -20,7 +20,7 @@ import (
 func TestS8FrontierBeatsAGroupCommit(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Brokers(t)
-	w := newWorldOn(t, pgtest.New(t), broker.Options{Brokers: brokers}, kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers), named("group-commit"))
+	w := newWorldOn(t, pgtest.New(t), broker.Options{Brokers: brokers}, kafkatest.Topic(t, brokers), kafkatest.Topic(t, brokers))
 	first := w.start("first", roles.Source)
 	w.load(pipelinetest.Before[0])
 	w.frontier("1")
