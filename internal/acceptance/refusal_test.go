@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -9,8 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"amends/internal/absent"
-	"amends/internal/embedded"
 	"amends/internal/pgtest"
 	"amends/internal/programtest"
 )
@@ -119,9 +116,7 @@ func TestTopicsThatChanged(t *testing.T) {
 // A port in use is named.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
-	if _, err := embedded.Find(context.Background(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"amends/internal/absent"
 	"amends/internal/embedded"
+	"amends/internal/pgtest"
 	"amends/internal/programtest"
 )
 
@@ -59,9 +60,7 @@ func stackParent(t *testing.T) string {
 func TestRetailFile(t *testing.T) {
 	t.Parallel()
 	file := absent.Data(t, "online-retail-top60/online-retail-top60-cancelled-stockcodes.csv")
-	if _, err := embedded.Find(context.Background(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	if _, err := exec.LookPath("awk"); err != nil {
 		absent.Skip(t, "awk", "awk", "install mawk or gawk")
 	}
@@ -122,9 +121,7 @@ func running(t *testing.T, dir string) (e embedded.Endpoints) {
 // The story on a stack of its own ends with PASS and prints what it is documented to.
 func TestSC01SC02SC03DemoOnce(t *testing.T) {
 	t.Parallel()
-	if _, err := embedded.Find(context.Background(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	s := newShell(t)
 	var told struct {
 		SourceFrontiers []int64 `json:"source_frontiers"`

@@ -11,17 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"amends/internal/absent"
-	"amends/internal/embedded"
+	"amends/internal/pgtest"
 	"amends/internal/programtest"
 )
 
 // stackDir is a directory for a stack of the test's own; PostgreSQL's socket path must stay short.
 func stackDir(t *testing.T) string {
 	t.Helper()
-	if _, err := embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, "all", "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	dir, err := os.MkdirTemp("", "amends-demo-test-")
 	if err != nil {
 		t.Fatal(err)

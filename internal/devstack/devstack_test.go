@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"amends/internal/absent"
-	"amends/internal/embedded"
 	"amends/internal/embedded/process"
+	"amends/internal/pgtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -46,9 +46,7 @@ func needed(t *testing.T) {
 			absent.Skip(t, absent.KindBroker, program, "install Java 17 and Maven")
 		}
 	}
-	if _, err := embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, err.Error(), "install PostgreSQL 15 or newer, or npm")
-	}
+	pgtest.Installed(t)
 }
 
 func answer(ctx context.Context, c Config) error {

@@ -13,9 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"amends/internal/absent"
-	"amends/internal/embedded"
 	"amends/internal/ledger"
+	"amends/internal/pgtest"
 	"amends/internal/report"
 	"amends/internal/store"
 	"amends/internal/verify"
@@ -78,9 +77,7 @@ func TestVerifyCodes(t *testing.T) {
 
 func TestDemoMembers(t *testing.T) {
 	t.Parallel()
-	if _, err := embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	dir, err := os.MkdirTemp("", "amends-doc-") // short: PostgreSQL's socket lies below it
 	if err != nil {
 		t.Fatal(err)

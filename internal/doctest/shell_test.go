@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"amends/internal/absent"
-	"amends/internal/embedded"
 	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
 )
@@ -40,9 +38,7 @@ var sessions = map[string][]string{ // with the topics that they make
 // after it shows, where … stands for anything.
 func TestShellBlocksRun(t *testing.T) {
 	t.Parallel()
-	if _, err := embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	brokers := kafkatest.Brokers(t)
 	tree := checkout(t)
 	used, ran := map[string]bool{}, 0

@@ -11,16 +11,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"amends/internal/absent"
 	"amends/internal/embedded"
+	"amends/internal/pgtest"
 )
 
 // stackFolder is a folder for a stack of the test's own; the path of PostgreSQL's socket must stay short.
 func stackFolder(t *testing.T) string {
 	t.Helper()
-	if _, err := embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	dir, err := os.MkdirTemp("", "amends-operator-")
 	if err != nil {
 		t.Fatal(err)
@@ -61,12 +59,12 @@ func TestCommandsFindTheRunningStack(t *testing.T) {
 	if want := "begins anew"; !strings.Contains(a.Cause(), "migration 2 (transport) has checksum") || !strings.Contains(a.Cause(), "amends demo -reset "+want) {
 		t.Errorf("a stack of another version: %s", a.Stderr)
 	}
-	if a := s.call(0, "amends demo -once -reset -o json"); conforms(t, "demo", a.Stdout) != 1 || !strings.Contains(a.Stdout, `"status":"PASS"`) {
+	if a := s.call(0, "amends demo -once -reset -o json"); programtest.Conforms(t, "demo", a.Stdout) != 1 || !strings.Contains(a.Stdout, `"status":"PASS"`) {
 		t.Errorf("after a reset: %s", a.Stdout)
 	}
 	ctx, stop = context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if a := s.until(ctx, stop, "amends dev -o json", func(out string) bool { return strings.HasSuffix(out, "\n") }); a.Code != 0 || conforms(t, "dev", a.Stdout) != 1 {
+	if a := s.until(ctx, stop, "amends dev -o json", func(out string) bool { return strings.HasSuffix(out, "\n") }); a.Code != 0 || programtest.Conforms(t, "dev", a.Stdout) != 1 {
 		t.Errorf("dev: code %d\n%s%s", a.Code, a.Stdout, a.Stderr)
 	}
 }

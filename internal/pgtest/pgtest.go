@@ -58,6 +58,16 @@ func New(t testing.TB, options ...Option) string {
 	return newDatabase(t, admin, end)
 }
 
+// Installed ends the test through absent.Skip where this machine has no PostgreSQL to start: for tests whose subject starts one.
+func Installed(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if _, err := embedded.Find(ctx, embedded.FindOptions{}); err != nil {
+		refuse(t, err)
+	}
+}
+
 // refuse ends the test: an absence is counted as one, everything else is a failure.
 func refuse(t testing.TB, err error) {
 	t.Helper()

@@ -15,9 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"amends/internal/absent"
 	"amends/internal/broker"
-	"amends/internal/embedded"
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
@@ -343,9 +341,7 @@ func TestRefusedFlags(t *testing.T) {
 // The demo's crash on an embedded stack of its own, twice, and every command that it prints.
 func TestDemoCrash(t *testing.T) {
 	t.Parallel()
-	if _, err := embedded.Find(t.Context(), embedded.FindOptions{}); err != nil {
-		absent.Skip(t, absent.KindPostgreSQL, "PostgreSQL", err.Error())
-	}
+	pgtest.Installed(t)
 	dir, err := os.MkdirTemp("", "amends-show-") // short: PostgreSQL's socket lies below it
 	if err != nil {
 		t.Fatal(err)
