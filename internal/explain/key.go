@@ -129,7 +129,13 @@ func known(ctx context.Context, from *reader.Snapshot, p ledger.Partition, at *P
 	switch {
 	case at == nil:
 	case !at.Time.IsZero():
+		moment, err := from.Moment(ctx)
+		if err != nil {
+			return Known{}, err
+		}
+		k.Early = at.Time.After(moment.Now)
 		k.Frontier, err = from.DecidedBy(ctx, p, k.Frontier, at.Time)
+		return k, err
 	case at.Partition != nil && *at.Partition != p:
 		return Known{}, &PointError{fmt.Sprintf("the key lives on partition %d, and the point is of partition %d", p, *at.Partition)}
 	case at.Offset > k.Frontier:
@@ -137,5 +143,5 @@ func known(ctx context.Context, from *reader.Snapshot, p ledger.Partition, at *P
 	default:
 		k.Frontier = at.Offset
 	}
-	return k, err
+	return k, nil
 }

@@ -226,9 +226,14 @@ func TestSC40CausesAndCoordinates(t *testing.T) {
 	if d := cmp.Diff([]string{"opening_balance 0 = 0", "receipt 100 = 100", "issue -20 = 80", "issue -30 = 50"}, sums(x.Lines)); d != "" {
 		t.Error(d)
 	}
-	early := explain.Point{Offset: 9}
-	if x = s.of(explain.Question{Key: key, At: &early}); !x.Known.Early || x.Known.Frontier != 5 {
-		t.Errorf("beyond the frontier: %+v", x.Known)
+	for _, c := range []struct {
+		at    explain.Point
+		early bool
+	}{{explain.Point{Offset: 9}, true}, {explain.Point{Offset: 5}, false}, {explain.Point{Time: time.Now().Add(time.Hour)}, true},
+		{explain.Point{Time: s.committedAt(0, 4)}, false}} {
+		if x = s.of(explain.Question{Key: key, At: &c.at}); x.Known.Early != c.early || x.Known.Frontier != 5 {
+			t.Errorf("known at %+v: %+v, want early %v", c.at, x.Known, c.early)
+		}
 	}
 }
 
