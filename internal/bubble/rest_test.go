@@ -11,7 +11,6 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/sim/serial"
 	"amends/internal/sim/topic"
-	"amends/internal/store"
 	"amends/internal/verify"
 )
 
@@ -221,20 +220,7 @@ func (w *world) check() {
 	if w.recreated != "" || w.violation != "" {
 		return
 	}
-	ctx := context.Background()
-	err := w.base.Snapshot(ctx, func(s store.Snapshot) error {
-		states, err := s.Partitions(ctx)
-		if err != nil {
-			return err
-		}
-		for p, b := range w.books {
-			if err := b.AtRest(ctx, s, &states[p]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := serial.AtRest(context.Background(), w.base.Snapshot, w.books); err != nil {
 		w.broken("rest", "read snapshot: %v", err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"amends/internal/sim/choice"
 	"amends/internal/sim/fault"
 	"amends/internal/sim/serial"
-	"amends/internal/store"
 	"amends/internal/verify"
 )
 
@@ -134,7 +133,9 @@ func (w *World) heal() {
 	case turns == 0:
 		w.violate("healing", "%s", w.where())
 	default:
-		w.atRest()
+		if err := serial.AtRest(context.Background(), w.ns.Snapshot, w.books); err != nil {
+			w.violate("rest", "read snapshot: %v", err)
+		}
 	}
 }
 
@@ -237,24 +238,4 @@ func (w *World) expected() verify.Status {
 		return verify.Blocked
 	}
 	return verify.Pass
-}
-
-// atRest checks what is stored, all of it, with nothing remembered of how it came about.
-func (w *World) atRest() {
-	ctx := context.Background()
-	err := w.ns.Snapshot(ctx, func(s store.Snapshot) error {
-		states, err := s.Partitions(ctx)
-		if err != nil {
-			return err
-		}
-		for p, b := range w.books {
-			if err := b.AtRest(ctx, s, &states[p]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		w.violate("rest", "read snapshot: %v", err)
-	}
 }

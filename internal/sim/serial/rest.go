@@ -7,9 +7,24 @@ import (
 	"amends/internal/store"
 )
 
-// AtRest checks everything that is stored of the partition, in a snapshot in which all is processed: I1, I8, I10, I16. It
-// fails with the snapshot's errors.
-func (b *Books) AtRest(ctx context.Context, s store.Snapshot, state *store.PartitionState) error {
+// AtRest checks everything that is stored, in a snapshot in which all is processed, with nothing remembered of how it came
+// about: I1, I8, I10, I16. books are those of every partition, in order. It fails with the snapshot's errors.
+func AtRest(ctx context.Context, snapshot func(context.Context, func(store.Snapshot) error) error, books []*Books) error {
+	return snapshot(ctx, func(s store.Snapshot) error {
+		states, err := s.Partitions(ctx)
+		if err != nil {
+			return err
+		}
+		for p, b := range books {
+			if err := b.atRest(ctx, s, &states[p]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *Books) atRest(ctx context.Context, s store.Snapshot, state *store.PartitionState) error {
 	n, rejected := 0, int64(0)
 	if err := s.Journal(ctx, b.partition, func(d *ledger.Decision) error {
 		if n >= len(b.Part.Decisions) || Differs(d, &b.Part.Decisions[n]) != "" {
