@@ -162,12 +162,7 @@ func TestRegressions(t *testing.T) {
 	}
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			file, err := os.Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			s, err := choice.Read(file)
+			s, err := choice.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}

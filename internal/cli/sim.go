@@ -59,14 +59,9 @@ hold, and where less was executed than the floors ask for.`,
 
 // replay plays one recorded schedule and prints what happened in it.
 func (a *app) replay(corpus *sim.Corpus, name string) error {
-	file, err := os.Open(name)
+	s, err := choice.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("read schedule: %w", err)
-	}
-	defer file.Close()
-	s, err := choice.Read(file)
-	if err != nil {
-		return fmt.Errorf("read schedule %s: %w", name, err)
+		return err
 	}
 	r, err := corpus.Play(choice.Replay(s.Answers), true)
 	if err != nil {

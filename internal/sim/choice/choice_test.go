@@ -3,6 +3,9 @@ package choice
 import (
 	"bytes"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -113,5 +116,16 @@ func TestScenarioFiles(t *testing.T) {
 		if _, err := Read(strings.NewReader("# note\n" + bad)); !errors.As(err, &syntax) || syntax.Line != 2 {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+	name := filepath.Join(t.TempDir(), "bad.txt")
+	if _, err := ReadFile(name); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), name) {
+		t.Error(err)
+	}
+	if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var syntax *SyntaxError
+	if _, err := ReadFile(name); !errors.As(err, &syntax) || !strings.Contains(err.Error(), name) {
+		t.Error(err)
 	}
 }

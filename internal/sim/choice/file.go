@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,20 @@ func (s *Scenario) Write(w io.Writer) error {
 		fmt.Fprintf(b, "%d%s", a, end)
 	}
 	return b.Flush()
+}
+
+// ReadFile reads the file of that name: os's error, or Read's, with its name.
+func ReadFile(name string) (*Scenario, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read schedule: %w", err)
+	}
+	defer file.Close()
+	s, err := Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("read schedule %s: %w", name, err)
+	}
+	return s, nil
 }
 
 // Read reads what Write wrote: comments begin with #, everything else is numbers of 0 to 255.
