@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
@@ -96,9 +97,8 @@ func near(ctx context.Context, from *reader.Snapshot, key ledger.StockKey) ([]le
 func spellings(s string) []string {
 	trimmed := strings.TrimSpace(s)
 	all := []string{s, trimmed, strings.ToLower(trimmed), strings.ToUpper(trimmed)}
-	if trimmed != "" {
-		all = append(all, strings.ToUpper(trimmed[:1])+strings.ToLower(trimmed[1:]))
-	}
+	_, first := utf8.DecodeRuneInString(trimmed)
+	all = append(all, strings.ToUpper(trimmed[:first])+strings.ToLower(trimmed[first:]))
 	var out []string
 	for _, one := range all {
 		if one != "" && !slices.Contains(out, one) {

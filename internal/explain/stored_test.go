@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/big"
@@ -416,6 +417,38 @@ func TestTailGivesEachVersionOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A key that is not there is refused with those recorded that are spelled almost the same, in letters of any script.
+func TestNoKeyNamesThoseSpelledAlmostTheSame(t *testing.T) {
+	t.Parallel()
+	cfg, err := manifest.New(manifest.Config{Namespace: "near", SourceIncarnation: incarnation, LedgerOrigin: example0, Partitions: 1, OpenKeys: &manifest.Terms{OpeningBalance: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, s := workload.NewLog(cfg), newStored(t, cfg)
+	for _, key := range []ledger.StockKey{{Item: "\u00d6l", Location: "wien"}, {Item: "bolt", Location: "PARIS"}, {Item: "bolt", Location: "rome"}} {
+		s.add(t, log.Record(ledger.Assertion{Key: key, TxnID: "T", Revision: 1, Payload: ledger.Payload{State: ledger.Active, Day: example0, Kind: ledger.Receipt, Quantity: 1}}))
+	}
+	for asked, want := range map[ledger.StockKey][]ledger.StockKey{
+		{Item: "\u00d6L", Location: "Wien"}:       {{Item: "\u00d6l", Location: "wien"}},
+		{Item: "\u00f6l", Location: "wien"}:       {{Item: "\u00d6l", Location: "wien"}},
+		{Item: " Bolt ", Location: "Paris"}:       {{Item: "bolt", Location: "PARIS"}, {Item: "bolt", Location: "rome"}},
+		{Item: "wien", Location: "\u00d6l"}:       {{Item: "\u00d6l", Location: "wien"}},
+		{Item: "o\u0308l", Location: "elsewhere"}: nil,
+	} {
+		err := s.namespace.Look(context.Background(), func(from *reader.Snapshot) error {
+			_, err := explain.Find(context.Background(), from, cfg, asked)
+			return err
+		})
+		refused, ok := errors.AsType[*explain.NoKey](err)
+		if !ok {
+			t.Fatalf("%q: %v", asked, err)
+		}
+		if d := cmp.Diff(&explain.NoKey{Key: asked, Near: want, Opening: 7, Configured: true}, refused); d != "" {
+			t.Errorf("%q: %s", asked, d)
+		}
+	}
 }
 
 // many fills partition 0 with keys of one journal row each, by SQL, behind what is committed: a receipt of 1 on the origin.
