@@ -119,8 +119,11 @@ func (m *Mapper) number(r *row) (string, error) {
 	} else {
 		text := m.revision.of(r)
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 || !digits(text) || n > math.MaxInt64-int64(len(m.said)) {
-			return fmt.Sprintf("revision %q is not a whole number of 1 or more", text), nil
+		if err != nil || n < 1 || !digits(text) {
+			return fmt.Sprintf("revision %q is not a whole number of 1 to 2^63-1", text), nil
+		}
+		if n > math.MaxInt64-int64(len(m.said)-1) {
+			return fmt.Sprintf("revision %q has no next one for the second record of its row", text), nil
 		}
 		revision = ledger.Revision(n)
 	}
