@@ -15,7 +15,6 @@ import (
 	"amends/internal/cli/query"
 	"amends/internal/cli/restore"
 	"amends/internal/cli/target"
-	"amends/internal/cli/watch"
 	"amends/internal/usage"
 )
 
@@ -57,7 +56,7 @@ func table() []command {
 		{"diagnostics", func(a *app) *cobra.Command { return operate.Diagnostics(a.Env) }},
 		{"replay", func(a *app) *cobra.Command { return restore.Replay(a.Env) }},
 		{"rebuild", func(a *app) *cobra.Command { return restore.Rebuild(a.Env) }},
-		{"compare", func(a *app) *cobra.Command { return watch.Wrap(a.Env, restore.Compare(a.Env)) }},
+		{"compare", func(a *app) *cobra.Command { return restore.Compare(a.Env) }},
 		{"generate", (*app).generate},
 		{"bench", (*app).bench},
 		{"sim", (*app).sim},
@@ -71,9 +70,6 @@ func table() []command {
 		{"version", (*app).version},
 	}
 }
-
-// reads names the commands that -watch repeats, with commas around each.
-const reads = ",view show,migrate status,migrate plan,"
 
 // groups says what the parents of nested names are for.
 var groups = map[string]string{
@@ -109,9 +105,6 @@ func (a *app) root() *cobra.Command {
 	parents := map[string]*cobra.Command{}
 	for _, c := range table() {
 		built := c.build(a)
-		if strings.Contains(reads, ","+c.name+",") {
-			watch.Wrap(a.Env, built)
-		}
 		parent, leaf, nested := strings.Cut(c.name, " ")
 		name := c.name
 		if nested {
@@ -149,12 +142,7 @@ func (a *app) examples(text string) string {
 		if !ok {
 			continue
 		}
-		for _, c := range table() {
-			if after, ok := strings.CutPrefix(rest, c.name); ok && a.names == Flat {
-				rest = strings.ReplaceAll(c.name, " ", "-") + after
-			}
-		}
-		lines[i] = "  " + a.Program + " " + rest
+		lines[i] = "  " + a.Program + " " + a.named(rest)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/target"
+	"amends/internal/cli/watch"
 	"amends/internal/inspect"
 	"amends/internal/provision"
 	"amends/internal/report"
@@ -55,5 +56,5 @@ the rows alone.`,
 		}
 		return inspect.ShowText(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, t.Manifest.Config.QuantityScale, s.Namespace)
 	}
-	return cmd
+	return watch.Wrap(a.Env, cmd)
 }

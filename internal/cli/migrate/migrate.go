@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/target"
+	"amends/internal/cli/watch"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/usage"
@@ -70,7 +71,7 @@ The code is 13 where the schema does not fit: a migration that this binary does 
 		}
 		return &usage.Verdict{Text: "migrate status: " + head, Code: misfit}
 	}
-	return cmd
+	return watch.Wrap(e, cmd)
 }
 
 // with opens the database for one look at it.

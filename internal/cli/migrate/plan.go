@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/target"
+	"amends/internal/cli/watch"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/usage"
@@ -47,7 +48,7 @@ until its end. Nothing is changed. Where up would refuse, so does plan, with the
 		}
 		return planText(e.Stdout, steps, withSQL)
 	}
-	return cmd
+	return watch.Wrap(e, cmd)
 }
 
 type jsonStep struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/cli/target"
+	"amends/internal/cli/watch"
 	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
@@ -67,7 +68,7 @@ where the two stand for different source records, that is said. The code is 0 wh
 		}
 		return err
 	}
-	return cmd
+	return watch.Wrap(e, cmd)
 }
 
 func compare(ctx context.Context, e *target.Env, with string, report func(string, int64, int64)) (*recovery.Comparison, error) {
