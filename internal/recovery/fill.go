@@ -189,7 +189,7 @@ func (r *Rebuild) prove(ctx context.Context, ns *postgres.Namespace, out *Rebuil
 		return fmt.Errorf("verify rebuild %s: %w", r.Namespace, err)
 	}
 	out.Report = rep
-	if err := ns.RecordVerification(ctx, recorded(rep, began)); err != nil {
+	if err := ns.RecordVerification(ctx, report.Verification(rep, began)); err != nil {
 		return err
 	}
 	if rep.Status != verify.Pass && rep.Status != verify.Blocked {
@@ -211,16 +211,4 @@ func (r *Rebuild) verification(ns *postgres.Namespace, m *manifest.Manifest) *ve
 			}
 			return g, nil
 		}}
-}
-
-// recorded is what the database keeps of a report.
-func recorded(r *verify.Report, began time.Time) store.Verification {
-	v := store.Verification{Started: began, Status: string(r.Status), Outputs: r.Outputs, Differences: r.Differences, Quiesced: true, Deep: true}
-	for _, b := range r.Boundary {
-		v.Boundary = append(v.Boundary, store.Cut{Partition: b.Partition, Frontier: b.SourceEnd})
-	}
-	if r.Status != verify.Pass {
-		v.Detail = report.Headline(r)
-	}
-	return v
 }
