@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +180,40 @@ func TestS12WorkerWithoutPartitionsIsReady(t *testing.T) {
 	a.Assigned(t.Context(), nil)
 	if why := a.ready.reason(); why != "" {
 		t.Errorf("not ready because of %q", why)
+	}
+}
+
+// A partition's wait is its own: that another one goes on does not end it, and giving it away does (S12).
+func TestS12WaitsArePartitionsOwn(t *testing.T) {
+	a := newAssignment(t, 2, 0)
+	a.f.onCommit = func(_ int, b *ledger.Batch) (bool, error) {
+		if b.Partition == 0 {
+			return false, store.ErrUnavailable
+		}
+		return true, nil
+	}
+	a.Assigned(t.Context(), a.all)
+	if _, err := a.Positions(t.Context(), a.all); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range a.started {
+		if err := part.Offer(broker.Fetched{Partition: part.id, Records: []ledger.SourceRecord{{Partition: part.id, Value: []byte("{")}}, Next: 1}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 { // fetch, decide, commit
+			if _, err := part.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.started[1].waits = 1 // as after a wait of its own
+	a.started[1].done()
+	if why := a.ready.reason(); !strings.HasPrefix(why, "database: ") {
+		t.Fatalf("waits for %q while partition 0 waits for the database", why)
+	}
+	a.Revoked(t.Context(), a.all[:1])
+	if why := a.ready.reason(); why != "" {
+		t.Errorf("not ready because of %q, which no partition waits for", why)
 	}
 }
 

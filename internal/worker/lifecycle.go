@@ -49,8 +49,8 @@ func (l *Lifecycle) Assigned(_ context.Context, partitions []ledger.Partition) {
 		return
 	}
 	l.release(partitions)
-	if len(partitions) == 0 && len(l.running) == 0 {
-		l.ready.set("database", nil) // whatever waited for it was given away
+	if len(partitions) == 0 {
+		l.ready.set("database", nil) // no positions are asked for
 	}
 	began := l.clock()
 	owned, failures := make([]store.Owned, len(partitions)), make([]error, len(partitions))
@@ -267,6 +267,7 @@ func (l *Lifecycle) release(partitions []ledger.Partition) (ended []*Partition) 
 	if len(ended) > 0 {
 		l.stop(ended)
 	}
+	l.ready.gone(partitions...)
 	return ended
 }
 

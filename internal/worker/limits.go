@@ -47,8 +47,8 @@ const (
 	recordBytes = 128       // what a fetched record costs over its bytes
 )
 
-// snapshotRows is how many rows of a key make a snapshot worth writing; fewer are loaded as fast.
-const snapshotRows = 1_000
+// SnapshotRows is how many rows of a key make a snapshot worth writing; fewer are loaded as fast.
+const SnapshotRows = 1_000
 
 // cachePartition is the least that a partition's states may take, in bytes.
 const cachePartition = 16 << 20

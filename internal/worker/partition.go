@@ -45,7 +45,7 @@ type shared struct {
 	ready  *readiness
 	cfg    *manifest.Config
 	cache  int64 // bytes of key states of one partition
-	rows   int64 // of a key that make a snapshot worth writing; 0 for snapshotRows
+	rows   int64 // of a key that make a snapshot worth writing; 0 for SnapshotRows
 	wakeUp func()
 }
 
@@ -250,7 +250,7 @@ func (p *Partition) acknowledge(ctx context.Context) (Progress, error) {
 
 // save writes the snapshots that are due: an accelerator, so a failure other than a lost ownership costs nothing.
 func (p *Partition) save(ctx context.Context) (Progress, error) {
-	due := p.states.Snapshots(cmp.Or(p.rows, snapshotRows))
+	due := p.states.Snapshots(cmp.Or(p.rows, SnapshotRows))
 	if len(due) == 0 {
 		return Progress{}, nil
 	}

@@ -443,7 +443,7 @@ func TestSnapshotsAreSavedAndUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	load(snapshotRows + 10)
+	load(SnapshotRows + 10)
 	if b.store.saves != 1 {
 		t.Fatalf("%d saves", b.store.saves)
 	}

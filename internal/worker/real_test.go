@@ -141,8 +141,8 @@ func TestRealEvictionAndSnapshots(t *testing.T) {
 		s.load(history(i*50, 50)...)
 		s.drained()
 	}
-	many := make([]string, 0, 2*snapshotRows)
-	for i := range 2 * snapshotRows {
+	many := make([]string, 0, 2*SnapshotRows)
+	for i := range 2 * SnapshotRows {
 		many = append(many, receipt("S-"+ledger.Day(i+1).String(), "deep", ledger.Day(int(day("2026-01-01"))+i%40).String(), 1))
 	}
 	s.load(many...)

@@ -73,7 +73,7 @@ func (p *Partition) unresolved(err error) (Progress, error) {
 		return Progress{}, fmt.Errorf("resolve commit of partition %d offsets %d..%d: %w: %w; the commit: %w", p.id, p.batch.Expected, p.batch.Next, ErrUnresolved, err, store.Resolved(p.last))
 	}
 	p.waits++ // so that done says that it is back
-	p.ready.set("database", err)
+	p.ready.waits(wait{"database", p.id}, err)
 	return Progress{Wait: p.backoff()}, nil
 }
 
@@ -149,7 +149,7 @@ func (p *Partition) backoff() time.Duration {
 
 // wait lets a service that is away come back: nothing was sent, so no attempt is counted and the budget starts anew.
 func (p *Partition) wait(service string, err error) Progress {
-	p.ready.set(service, err)
+	p.ready.waits(wait{service, p.id}, err)
 	p.waits++
 	p.tries, p.began = 0, time.Time{}
 	return Progress{Wait: min(FirstWait<<min(p.waits-1, 4), awayWait)}
@@ -158,8 +158,7 @@ func (p *Partition) wait(service string, err error) Progress {
 // done ends an operation: what it needed is there.
 func (p *Partition) done() {
 	if p.waits > 0 || p.tries > 0 {
-		p.ready.set("database", nil)
-		p.ready.set("broker", nil)
+		p.ready.gone(p.id)
 	}
 	p.tries, p.waits, p.began, p.last = 0, 0, time.Time{}, nil
 }
