@@ -223,8 +223,9 @@ func TestDumpVariants(t *testing.T) {
 		"named":          {"INSERT INTO t VALUES (1,2);", named, []string{"x", "y"}, []string{"1: 1|2"}},
 		"cut off": {"INSERT INTO t VALUES (1,2),\n(3,'4", dumpOf("t"), []string{"1", "2"},
 			[]string{"1: 1|2", "2: problem at 2:0: a quote is opened here and not closed; nothing after it was read"}},
-		"a blob of another table": {"INSERT INTO o VALUES ('" + strings.Repeat("x", 3*MaxRow) + "');\nINSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"2: 1|2"}},
-		"a long comment":          {"/*" + strings.Repeat("x", 3*MaxRow) + "**/INSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"1: 1|2"}},
+		"a blob of another table":            {"INSERT INTO o VALUES ('" + strings.Repeat("x", 3*MaxRow) + "');\nINSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"2: 1|2"}},
+		"a comment that begins like its end": {"/*/ INSERT INTO t VALUES (0); */INSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"1: 1|2"}},
+		"a long comment":                     {"/*" + strings.Repeat("x", 3*MaxRow) + "**/INSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"1: 1|2"}},
 	} {
 		columns, got, err := read(t, c.text, c.options)
 		if err != nil {

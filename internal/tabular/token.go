@@ -20,6 +20,7 @@ func (d *dump) token() (token, error) {
 		case c == '#', c == '-' && d.peek("-"):
 			err = d.past("\n")
 		case c == '/' && d.peek("*"):
+			_, _ = d.byte() // it was just seen, and is no part of the end
 			err = d.past("*/")
 		case c == '\'':
 			return d.quoted('\'', quote)
