@@ -227,12 +227,18 @@ func (c *compiler) kinds(n node) (k kinds, err error) {
 		is, err := n.outcome("kind")
 		return kinds{rules: []kindRule{{is: is}}}, err
 	case list:
-		for _, m := range n.list {
+		for i, m := range n.list {
 			rule, err := c.kindRule(m)
 			if err != nil {
 				return k, err
 			}
+			if rule.when == nil && i < len(n.list)-1 {
+				return k, m.errorf("kind: a rule without when holds always: those behind it would never be asked")
+			}
 			k.rules = append(k.rules, rule)
+		}
+		if k.rules == nil {
+			return k, n.errorf("kind: a rule is expected, as in [{when: {quantity: negative}, is: issue}, {is: receipt}]")
 		}
 		return k, nil
 	}

@@ -182,6 +182,8 @@ func TestMappingsAreRefusedByLine(t *testing.T) {
 		with("kind: {column: a, values: {X: y}}"):              "kind: values: X: one of",
 		with("kind: [{is: issue, column: x}]"):                 "each rule of a list",
 		with("kind: [{when: {column: a}, is: issue}]"):         "kind: when: a test is expected",
+		with("kind: [{is: issue}, {is: receipt}]"):             "line 8: kind: a rule without when holds always",
+		with("kind: []"):                                       "line 8: kind: a rule is expected",
 		with("day: {format: DD}"):                              "day: value is missing",
 		with(`day: {value: "{d}", format: DD.MM.YY}`):          "day: format: ",
 		with(`day: {value: "{d}", format: YYYY-MM}`):           "needs YYYY",
