@@ -23,7 +23,7 @@ func TestAPipelineOfSeparateDatabaseRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if conforms(t, "grants", x.call(0, "amends grants -o json").Stdout) != 1 {
+	if programtest.Conforms(t, "grants", x.call(0, "amends grants -o json").Stdout) != 1 {
 		t.Error("grants -o json answers nothing")
 	}
 	x.call(2, "amends grants -prefix No")

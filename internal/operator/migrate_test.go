@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // plan is what migrate plan answers.
@@ -30,7 +31,7 @@ type plan struct {
 func (s *shell) plan() plan {
 	s.t.Helper()
 	out := s.call(0, "amends migrate plan -o json").Stdout
-	conforms(s.t, "migrate-plan", out)
+	programtest.Conforms(s.t, "migrate-plan", out)
 	var p plan
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		s.t.Fatal(err)

@@ -1,106 +1,22 @@
 package operator
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"amends/internal/bench"
+	"amends/internal/programtest"
 )
 
 // schemas is the folder of the documented schemas.
 var schemas = filepath.Join("..", "..", "docs", "reference", "schemas")
 
-// documented returns the schema of an answer: as it is documented, and one by which a member that is not documented is
-// wrong. A reader must take unknown members; this test must not.
-func documented(t *testing.T, name string) (open, closed *jsonschema.Schema) {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join(schemas, name+".schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	if open, err = c.Compile(path); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	b, err := jsonschema.FileLoader{}.Load("file://" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c = jsonschema.NewCompiler()
-	const at = "memory:///closed.json"
-	if err := c.AddResource(at, shut(b)); err != nil {
-		t.Fatal(err)
-	}
-	if closed, err = c.Compile(at); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return open, closed
-}
-
-// shut adds to every schema of an object that no other members are allowed, unless it speaks of them itself.
-func shut(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		_, properties := v["properties"].(map[string]any)
-		_, said := v["additionalProperties"]
-		for k, inner := range v {
-			if k == "properties" || k == "$defs" {
-				for name, s := range inner.(map[string]any) {
-					inner.(map[string]any)[name] = shut(s)
-				}
-				continue
-			}
-			if k != "enum" && k != "const" {
-				v[k] = shut(inner)
-			}
-		}
-		if properties && !said {
-			v["additionalProperties"] = false
-		}
-	case []any:
-		for i := range v {
-			v[i] = shut(v[i])
-		}
-	}
-	return v
-}
-
-// conforms checks every JSON value of an answer against the schema of that name, and returns how many there were.
-func conforms(t *testing.T, name, answer string) int {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(schemas, name+".schema.json")); err != nil {
-		t.Errorf("%s is not documented: %v", name, err)
-		return len(answer)
-	}
-	_, closed := documented(t, name)
-	d := json.NewDecoder(strings.NewReader(answer))
-	n := 0
-	for d.More() {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			t.Errorf("%s: %v in %s", name, err, answer)
-			return n
-		}
-		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-		if err == nil {
-			err = closed.Validate(v)
-		}
-		if err != nil {
-			t.Errorf("%s: %v\n%s", name, err, raw)
-		}
-		n++
-	}
-	return n
-}
-
-// Every documented schema is one, refuses what is no object, and says of itself what it is.
+// Every documented schema is one, refuses what is no object, says of itself what it is, and of every member what it may be.
 func TestSchemasAreSchemas(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(schemas, "*"))
@@ -113,11 +29,28 @@ func TestSchemasAreSchemas(t *testing.T) {
 			t.Errorf("%s is not named NAME.schema.json", f)
 			continue
 		}
-		open, _ := documented(t, name)
+		open, _ := programtest.Documented(t, name)
 		if open.Title == "" || open.Description == "" || open.Validate([]any{}) == nil || open.Validate(map[string]any{}) == nil {
 			t.Errorf("%s: title %q, description %q, or takes anything", name, open.Title, open.Description)
 		}
+		for _, path := range vague(name, open) {
+			t.Errorf("%s may be anything", path)
+		}
 	}
+}
+
+// vague names the values below a schema of which it says neither a type nor the values that there are.
+func vague(path string, s *jsonschema.Schema) (paths []string) {
+	if s == nil || s.Types == nil && s.Enum == nil && s.Const == nil {
+		return []string{path}
+	}
+	if s.Types != nil && slices.Contains(s.Types.ToStrings(), "array") {
+		paths = vague(path+"[]", s.Items2020)
+	}
+	for name, one := range s.Properties {
+		paths = append(paths, vague(path+"."+name, one)...)
+	}
+	return paths
 }
 
 // Every command that answers in JSON has its schema, and every schema its command.
@@ -160,6 +93,6 @@ func TestBenchmarksConform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conforms(t, "bench", string(b))
+		programtest.Conforms(t, "bench", string(b))
 	}
 }

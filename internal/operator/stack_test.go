@@ -13,6 +13,7 @@ import (
 
 	"amends/internal/embedded"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // stackFolder is a folder for a stack of the test's own; the path of PostgreSQL's socket must stay short.

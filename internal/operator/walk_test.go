@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // row is one row of the operator's table: what is asked, with the answer that the worked example has by hand.
@@ -48,7 +49,7 @@ var healthy = []row{
 	{question: "upgrade: what would be", line: "migrate plan", first: `nothing to do: the schema is up to date`, schema: "migrate-plan"},
 	{question: "how far is it", line: "inspect", first: `lag 0; outbox 0; 0 blocked keys; quarantine 0; .*`, schema: "inspect"},
 	{question: "what does the view hold", line: "view show", first: `demo: live snapshot, not a verification`, schema: "view-show"},
-	{question: "anything else", line: "sql -c 'SELECT day, close FROM balances WHERE present ORDER BY day'", first: `day         close`, schema: "sql", once: true},
+	{question: "anything else", line: "sql -c 'SELECT day, close FROM balances WHERE present ORDER BY day'", first: `day         close`, schema: "sql"},
 	{question: "what is set", line: "config print", first: `4 settings are not the default: 4 in the environment, no configuration file, 0 by the running embedded stack`, schema: "config-print", once: true},
 	{question: "what runs", line: "version", first: `amends .* go1\S+ \S+/\S+`, schema: "version", once: true},
 }
@@ -104,7 +105,7 @@ func (x *space) resolve() {
 			x.Write("resolving.jsonl", line+"\n")
 		}
 	}
-	if n := conforms(x.t, "source-load", x.call(0, "amends source load -file @resolving.jsonl -o json").Stdout); n != 1 {
+	if n := programtest.Conforms(x.t, "source-load", x.call(0, "amends source load -file @resolving.jsonl -o json").Stdout); n != 1 {
 		x.t.Errorf("%d records published", n)
 	}
 	x.call(0, "amends verify")
@@ -131,7 +132,7 @@ func (x *space) walk(r row) {
 	if answer.Code != r.code {
 		x.t.Errorf("%s: %s %s: code %d, want %d\n%s", r.question, r.line, r.json, answer.Code, r.code, answer.Stderr)
 	}
-	if conforms(x.t, r.schema, answer.Stdout) == 0 {
+	if programtest.Conforms(x.t, r.schema, answer.Stdout) == 0 {
 		x.t.Errorf("%s: %s %s answers nothing", r.question, r.line, r.json)
 	}
 	if !r.once {
@@ -154,7 +155,7 @@ func (x *space) watched(r row) {
 		}
 		return n >= 2
 	})
-	if a.Code != 0 || conforms(x.t, r.schema, a.Stdout) < 2 {
+	if a.Code != 0 || programtest.Conforms(x.t, r.schema, a.Stdout) < 2 {
 		x.t.Errorf("%s: %s -watch: code %d\n%s%s", r.question, r.line, a.Code, a.Stdout, a.Stderr)
 	}
 }

@@ -49,13 +49,19 @@ func build(flags ...string) (dir string, err error) {
 // Fixture is the path of a file of the repository's fixtures.
 func Fixture(t testing.TB, name string) string {
 	t.Helper()
+	return filepath.Join(root(t), "fixtures", name)
+}
+
+// root is the checkout that holds the test.
+func root(t testing.TB) string {
+	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, "fixtures", name)
+			return dir
 		}
 		if dir == filepath.Dir(dir) {
 			t.Fatal("no go.mod above the test")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"amends/internal/programtest"
 )
 
@@ -90,5 +92,37 @@ func TestProcess(t *testing.T) {
 	stopped.Ends(stopped.Wait().Code, "")
 	if _, err := os.Stat(programtest.Fixture(t, "before.jsonl")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A reader takes members that it does not know; an answer of a test may have none, wherever they are, and is one value for every
+// one that conforms.
+func TestAnAnswerIsWhatItsSchemaSays(t *testing.T) {
+	t.Parallel()
+	open, closed := programtest.Documented(t, "migrate-status")
+	sum := strings.Repeat("0a", 32)
+	one := `{"version":1,"name":"first","state":"applied","checksum":"` + sum + `"}`
+	for answer, want := range map[string][2]bool{
+		`{"schema":1,"migrations":[]}`:                                                              {true, true},
+		`{"schema":1,"migrations":[` + one + `]}`:                                                   {true, true},
+		`{"schema":1,"migrations":[],"more":0}`:                                                     {true, false},
+		`{"schema":1,"migrations":[` + strings.Replace(one, "{", `{"more":0,`, 1) + `]}`:            {true, false},
+		`{"schema":1,"migrations":[` + strings.Replace(one, "applied", "missed", 1) + `]}`:          {false, false},
+		`{"schema":1,"migrations":[` + strings.Replace(one, `"name":"first",`, "", 1) + `]}`:        {false, false},
+		`{"schema":1,"migrations":[` + strings.Replace(one, sum, "0a", 1) + `]}`:                    {false, false},
+		`{"schema":1,"migrations":[` + strings.Replace(one, `"version":1`, `"version":0`, 1) + `]}`: {false, false},
+	} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(answer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]bool{open.Validate(v) == nil, closed.Validate(v) == nil}; got != want {
+			t.Errorf("%s: the open schema and the closed one take it: %v, want %v", answer, got, want)
+		}
+	}
+	for answer, want := range map[string]int{"": 0, `{"schema":1,"migrations":[]}`: 1, `{"schema":1,"migrations":[]}` + "\n" + `{"schema":1,"migrations":[]}` + "\n": 2} {
+		if got := programtest.Conforms(t, "migrate-status", answer); got != want {
+			t.Errorf("%q: %d values, want %d", answer, got, want)
+		}
 	}
 }

@@ -53,7 +53,9 @@ func (x *space) call(line string) answer {
 	a := answer{x.Call(x.t.Context(), "amends "+line)}
 	if strings.HasSuffix(line, " json") && a.Stdout != "" {
 		command, _, _ := strings.Cut(line, " ")
-		conforms(x.t, command, a.Stdout)
+		if n := programtest.Conforms(x.t, command, a.Stdout); n != 1 {
+			x.t.Errorf("%s: %d JSON values, want 1", line, n)
+		}
 	}
 	return a
 }
