@@ -22,8 +22,8 @@ func (s Standing) active() (ledger.Payload, bool) {
 }
 
 // Cause is the source record behind an output version, with what it did to its transaction. Before is nil for the first
-// record of a transaction, and where it is not known (Outputs). Was is what the balances published before it hold of the
-// transaction: Before, but while the key is blocked what stood when it froze.
+// record of a transaction. Was is what the balances published before it hold of the transaction: Before, but while the key is
+// blocked what stood when it froze. Those of Tail and Compare are the record alone: they say nothing of Before, Was and After.
 type Cause struct {
 	Committed time.Time // by the database's clock
 	Before    *Standing
@@ -60,6 +60,12 @@ func (c *Cause) Change() (*big.Int, bool) {
 	return change, true
 }
 
+// causeOf is the source record of an entry of partition p, by itself.
+func causeOf(e *reader.Entry, p ledger.Partition) Cause {
+	d := &e.Decision
+	return Cause{Committed: e.Committed, Assertion: d.Assertion, Offset: d.Offset, Arrived: d.Timestamp, Partition: p, Class: d.Class}
+}
+
 // Account is what one stock key's decisions amount to. It is not safe for concurrent use.
 type Account struct {
 	status       *ledger.Status // the last one published, nil before the first
@@ -90,7 +96,7 @@ func NewAccount(p ledger.Partition, origin ledger.Day, opening int64) *Account {
 // Add takes the key's next decision and returns what it did. It keeps nothing that e points to but the status.
 func (a *Account) Add(e *reader.Entry) Cause {
 	d := &e.Decision
-	c := Cause{Committed: e.Committed, Assertion: d.Assertion, Offset: d.Offset, Arrived: d.Timestamp, Partition: a.partition, Class: d.Class}
+	c := causeOf(e, a.partition)
 	before, known := a.transactions[d.Assertion.TxnID]
 	if known {
 		c.Before, c.Was = &before, &before

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
@@ -26,12 +27,7 @@ func (q *Question) asks(c *ledger.Change) bool {
 	if c.Kind != ledger.TrustStatus && q.Day != 0 && c.Day != q.Day {
 		return false
 	}
-	for _, k := range q.Kinds {
-		if k == c.Kind {
-			return true
-		}
-	}
-	return q.Kinds == nil
+	return q.Kinds == nil || slices.Contains(q.Kinds, c.Kind)
 }
 
 // Answer is what every answer about one key begins with. Status is nil where no record was known.
@@ -73,9 +69,9 @@ type Range struct {
 	Answer
 }
 
-// walk reads a key's decisions below a point into an account, calling each with every one.
-func walk(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Question, published bool,
-	each func(*Account, *reader.Entry, *Cause) error) (*Account, Answer, error) {
+// walk reads a key's decisions below a point into an account, calling fn, unless it is nil, with every version of those
+// outputs that q asks for, and published with where it lies.
+func walk(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Question, published bool, fn func(*Version) error) (*Account, Answer, error) {
 	key, err := Find(ctx, from, cfg, q.Key)
 	if err != nil {
 		return nil, Answer{}, err
@@ -91,10 +87,16 @@ func walk(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Q
 	a := NewAccount(key.Partition, cfg.LedgerOrigin, terms.OpeningBalance)
 	err = from.Entries(ctx, key, 0, answer.Known.Frontier, published, func(e *reader.Entry) error {
 		c := a.Add(e)
-		if each == nil {
-			return nil
+		for i := range e.Decision.Changes {
+			if fn == nil || !q.asks(&e.Decision.Changes[i]) {
+				continue
+			}
+			v := version(cfg, e, &c, i)
+			if err := fn(&v); err != nil {
+				return err
+			}
 		}
-		return each(a, e, &c)
+		return nil
 	})
 	answer.Status, answer.Blocked, answer.Balance = a.Status(), a.Blocked(), a.Balance(q.Day)
 	return a, answer, err
@@ -103,8 +105,8 @@ func walk(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Q
 // Of explains the balance of a key as of a day.
 func Of(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Question) (*Explanation, error) {
 	x := &Explanation{Day: q.Day}
-	account, answer, err := walk(ctx, from, cfg, q, false, func(_ *Account, e *reader.Entry, c *Cause) error {
-		x.Versions = versions(x.Versions, cfg, q, e, c)
+	account, answer, err := walk(ctx, from, cfg, q, false, func(v *Version) error {
+		x.Versions = append(x.Versions, *v)
 		return nil
 	})
 	if err != nil {
@@ -130,23 +132,14 @@ func Of(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Que
 	return x, nil
 }
 
-// versions appends those outputs of a decision that are asked for.
-func versions(dst []Version, cfg *manifest.Config, q *Question, e *reader.Entry, c *Cause) []Version {
-	d := &e.Decision
-	for i := range d.Changes {
-		if ch := &d.Changes[i]; q.asks(ch) {
-			dst = append(dst, version(cfg, e, c, i))
-		}
-	}
-	return dst
-}
-
 func version(cfg *manifest.Config, e *reader.Entry, c *Cause, i int) Version {
 	d := &e.Decision
 	v := Version{Output: ledger.OutputID{Key: d.Assertion.Key, Kind: d.Changes[i].Kind, Day: d.Changes[i].Day}, Change: d.Changes[i],
 		Cause: *c, Sequence: d.Sequence + ledger.Sequence(i), Index: i, Count: len(d.Changes)}
-	if terms, _ := cfg.Terms(d.Assertion.Key); v.Change.Kind == ledger.Alert && v.Change.Present && terms.Threshold != nil {
-		v.Threshold = *terms.Threshold
+	if v.Change.Kind == ledger.Alert && v.Change.Present {
+		if terms, _ := cfg.Terms(d.Assertion.Key); terms.Threshold != nil {
+			v.Threshold = *terms.Threshold
+		}
 	}
 	if p, ok := e.Published(i); ok {
 		v.Published = &p
@@ -179,27 +172,19 @@ type Told struct {
 // emission, and counts them.
 func History(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Question, fn func(*Version) error) (*Told, error) {
 	told := &Told{}
-	one := *q
-	one.Day = 0 // the balance answered with is the latest
-	_, answer, err := walk(ctx, from, cfg, &one, fn != nil, func(_ *Account, e *reader.Entry, c *Cause) error {
-		for i := range e.Decision.Changes {
-			ch := &e.Decision.Changes[i]
-			if !q.asks(ch) || q.Day != 0 && ch.Kind == ledger.TrustStatus && q.Kinds == nil {
-				continue
-			}
-			told.count(ch)
-			if fn == nil {
-				continue
-			}
-			v := version(cfg, e, c, i)
-			if err := fn(&v); err != nil {
-				return err
-			}
+	account, answer, err := walk(ctx, from, cfg, q, fn != nil, func(v *Version) error {
+		told.count(&v.Change)
+		if fn == nil {
+			return nil
 		}
-		return nil
+		return fn(v)
 	})
+	if err != nil {
+		return nil, err
+	}
 	told.Answer = answer
-	return told, err
+	told.Balance = account.Balance(0) // whatever the day, the balance answered with is the latest
+	return told, nil
 }
 
 func (t *Told) count(c *ledger.Change) {

@@ -94,7 +94,7 @@ func partitionOf(points [2]Point, key *reader.StoredKey) (*ledger.Partition, err
 			return nil, &PointError{fmt.Sprintf("offset %d of which partition? write PARTITION/OFFSET, or name a key", p.Offset)}
 		case p.Partition == nil:
 		case only != nil && *only != *p.Partition:
-			return nil, &PointError{errMixed.Error()}
+			return nil, &PointError{"points of two partitions cannot be compared: name offsets of one partition, or times"}
 		default:
 			only = p.Partition
 		}
@@ -148,24 +148,19 @@ func (c *comparison) add(e *reader.Entry) error {
 		}
 		c.key, c.outputs = d.Assertion.Key, map[ledger.OutputID]*Difference{}
 	}
+	cause := causeOf(e, c.span.Partition)
 	for i := range d.Changes {
-		sequence := d.Sequence + ledger.Sequence(i)
-		if !c.span.After.covers(d.Offset, sequence) {
+		v := version(c.cfg, e, &cause, i)
+		if !c.span.After.covers(d.Offset, v.Sequence) {
 			break
 		}
-		ch := d.Changes[i]
-		id := ledger.OutputID{Key: c.key, Kind: ch.Kind, Day: ch.Day}
-		told := c.outputs[id]
+		told := c.outputs[v.Output]
 		if told == nil {
-			told = &Difference{Output: id}
-			c.outputs[id] = told
+			told = &Difference{Output: v.Output}
+			c.outputs[v.Output] = told
 		}
-		told.After = Value{Change: ch, Sequence: sequence, Cause: Cause{Committed: e.Committed, Assertion: d.Assertion,
-			Offset: d.Offset, Arrived: d.Timestamp, Partition: c.span.Partition, Class: d.Class}}
-		if terms, _ := c.cfg.Terms(c.key); ch.Kind == ledger.Alert && ch.Present && terms.Threshold != nil {
-			told.After.Threshold = *terms.Threshold
-		}
-		if c.span.Before.covers(d.Offset, sequence) {
+		told.After = Value{Change: v.Change, Threshold: v.Threshold, Sequence: v.Sequence, Cause: v.Cause}
+		if c.span.Before.covers(d.Offset, v.Sequence) {
 			told.Before = told.After
 		}
 	}

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -68,5 +67,3 @@ type PointError struct{ text string }
 
 // Error returns one line.
 func (e *PointError) Error() string { return e.text }
-
-var errMixed = errors.New("points of two partitions cannot be compared: name offsets of one partition, or times")

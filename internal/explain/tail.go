@@ -69,8 +69,7 @@ func (t *Tail) read(ctx context.Context, from *reader.Snapshot, c store.Cut, nex
 	err := from.Outputs(ctx, c.Partition, *next, c.Frontier, page, func(e *reader.Entry) error {
 		d := &e.Decision
 		rows++
-		cause := Cause{Committed: e.Committed, Assertion: d.Assertion, Offset: d.Offset, Arrived: d.Timestamp, Partition: c.Partition, Class: d.Class,
-			After: Standing{Payload: d.Assertion.Payload, Revision: d.Assertion.Revision, Offset: d.Offset, Ambiguous: d.Class == ledger.Conflict}}
+		cause := causeOf(e, c.Partition)
 		for i := range d.Changes {
 			v := version(t.cfg, e, &cause, i)
 			if err := fn(&v); err != nil {

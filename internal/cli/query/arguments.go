@@ -129,7 +129,7 @@ func (r *request) only() ([]ledger.OutputKind, error) {
 	return kinds, nil
 }
 
-// question reads ITEM LOCATION [DAY], -known-at and -kind.
+// question reads ITEM LOCATION [DAY], -known-at and -kind; with DAY and without -kind it is about the outputs of the day.
 func (r *request) question(args []string) (*explain.Question, error) {
 	q := &explain.Question{}
 	var err error
@@ -147,7 +147,9 @@ func (r *request) question(args []string) (*explain.Question, error) {
 	if q.At, err = point("known-at", r.known); err != nil {
 		return nil, err
 	}
-	q.Kinds, err = r.only()
+	if q.Kinds, err = r.only(); q.Kinds == nil && q.Day != 0 {
+		q.Kinds = []ledger.OutputKind{ledger.Balance, ledger.Alert} // a status is of no day
+	}
 	return q, err
 }
 

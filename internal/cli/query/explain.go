@@ -59,12 +59,8 @@ A key without a valid record is exit 1, also where it is configured.`,
 			return usage.Errorf("-lines %d: 0 or more", most)
 		}
 		q.Most = most
-		switch {
-		case q.Kinds != nil:
-		case q.Day == 0:
+		if q.Kinds == nil {
 			q.Kinds = []ledger.OutputKind{ledger.TrustStatus}
-		default:
-			q.Kinds = []ledger.OutputKind{ledger.Balance, ledger.Alert}
 		}
 		return r.look(cmd.Context(), func(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, out io.Writer) error {
 			x, err := explain.Of(ctx, from, cfg, q)

@@ -71,6 +71,13 @@ func TestSC40WhyAndWhatBefore(t *testing.T) {
 		"8 balance 2026-01-03 2 20 0/3 T-1 revision 1 -> 2, receipt 100 -> 70 on 2026-01-01: -30 T T T at 0/8",
 		"9 alert 2026-01-03 2 withdrawn 0/3 T-1 revision 1 -> 2, receipt 100 -> 70 on 2026-01-01: -30 T T T at 0/9",
 		"10 balance 2026-01-03 3 withdrawn 0/4 T-3 revision 1 -> 2, issue 30 on 2026-01-03 -> cancelled: +30 T T T at 0/10")
+	s.expect("history widget berlin 2026-01-01",
+		"widget berlin 2026-01-01: 2 versions, of them 1 correction and 0 withdrawals",
+		"now widget berlin: 50 (as of 2026-01-02; alert 70 -> 50 below 60)",
+		"",
+		"SEQUENCE OUTPUT DAY VERSION VALUE SOURCE CAUSE ARRIVED COMMITTED PUBLISHED",
+		"0 balance 2026-01-01 1 100 0/0 T-1 revision 1, receipt 100 on 2026-01-01: +100 T T T at 0/0",
+		"5 balance 2026-01-01 2 70 0/3 T-1 revision 1 -> 2, receipt 100 -> 70 on 2026-01-01: -30 T T T at 0/5")
 	s.expect("diff -at 3 -at 5 widget berlin -kind balance",
 		"3 outputs of 1 key told differently",
 		"partition 0: source below 3, then below 5",
