@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"amends/internal/pause"
 )
 
 // Options say how to reach the broker. Zero values mean the defaults of this package's limits.
@@ -97,10 +99,7 @@ func patient(to dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := to(ctx, network, address)
 		if err != nil {
-			select {
-			case <-time.After(refusedWait):
-			case <-ctx.Done():
-			}
+			_ = pause.For(ctx, refusedWait)
 		}
 		return c, err
 	}
