@@ -9,13 +9,8 @@ import (
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/wire"
+	"amends/internal/worker"
 )
-
-// laneBatch is how many records a lane commits at once: what a worker takes at most.
-const laneBatch = 2_000
-
-// snapshotRows is how many rows of a key make a snapshot worth writing, as in a worker.
-const snapshotRows = 1_000
 
 // lane is a worker's partition without a broker: it decodes, loads, decides, commits and saves what it is given.
 type lane struct {
@@ -43,7 +38,7 @@ func newLane(ctx context.Context, ns *postgres.Namespace, cfg *manifest.Config, 
 func (l *lane) commit(ctx context.Context, recs []ledger.SourceRecord) error {
 	for len(recs) > 0 {
 		l.decoded = l.decoded[:0]
-		for _, r := range recs[:min(laneBatch, len(recs))] {
+		for _, r := range recs[:min(worker.BatchRecords, len(recs))] {
 			l.decoded = append(l.decoded, l.decoder.Decode(r))
 		}
 		if err := l.load(ctx); err != nil {
@@ -88,7 +83,7 @@ func (l *lane) load(ctx context.Context) error {
 
 // save writes the snapshots that are due, as a worker does after a commit.
 func (l *lane) save(ctx context.Context) error {
-	due := l.states.Snapshots(snapshotRows)
+	due := l.states.Snapshots(worker.SnapshotRows)
 	if len(due) == 0 {
 		return nil
 	}

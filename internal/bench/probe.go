@@ -8,6 +8,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/worker"
 	"amends/internal/workload"
 )
 
@@ -91,7 +92,7 @@ func (s *stand) measureTakeover(ctx context.Context, transactions int) (*Takeove
 	if _, err := y.commit(ctx, stream.History(), stream.Next); err != nil {
 		return nil, fmt.Errorf("write history: %w", err)
 	}
-	t := &Takeover{Transactions: stream.History(), Keys: keys, Runs: takeoverRuns, BatchRecords: laneBatch}
+	t := &Takeover{Transactions: stream.History(), Keys: keys, Runs: takeoverRuns, BatchRecords: worker.BatchRecords}
 	first := func(records int) (time.Duration, error) {
 		var took []time.Duration
 		for range takeoverRuns {
@@ -111,7 +112,7 @@ func (s *stand) measureTakeover(ctx context.Context, transactions int) (*Takeove
 	if t.One, err = first(1); err != nil {
 		return nil, err
 	}
-	t.Batch, err = first(laneBatch)
+	t.Batch, err = first(worker.BatchRecords)
 	return t, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/store/postgres"
+	"amends/internal/worker"
 	"amends/internal/workload"
 )
 
@@ -113,8 +114,9 @@ func (s *stand) measureWorker(ctx context.Context, law workload.Law, o Options) 
 	if _, err := y.commit(ctx, stream.History(), stream.Next); err != nil {
 		return nil, fmt.Errorf("write history: %w", err)
 	}
-	outputs, wal, err := y.outputs(), int64(0), error(nil)
-	if wal, err = s.wal(ctx); err != nil {
+	outputs := y.outputs()
+	wal, err := s.wal(ctx)
+	if err != nil {
 		return nil, err
 	}
 	w := &Worker{Workload: law.String()}
@@ -122,12 +124,10 @@ func (s *stand) measureWorker(ctx context.Context, law workload.Law, o Options) 
 	if w.Elapsed, err = y.commit(ctx, workerTimes*o.Records, stream.Next); err != nil {
 		return nil, fmt.Errorf("run worker: %w", err)
 	}
-	w.Outputs, w.WAL = y.outputs()-outputs, -wal
-	if wal, err = s.wal(ctx); err != nil {
-		return nil, err
-	}
-	w.WAL += wal
-	return w, nil
+	w.Outputs = y.outputs() - outputs
+	after, err := s.wal(ctx)
+	w.WAL = after - wal
+	return w, err
 }
 
 // wal returns how many bytes the server has written ahead in all.
@@ -165,8 +165,8 @@ func (s *stand) measureCopy(ctx context.Context, rows int) (Speed, error) {
 	g, inner := errgroup.WithContext(ctx)
 	for i, conn := range conns {
 		g.Go(func() error {
-			for n := 0; n < rows/lanes; n += laneBatch {
-				source := pgx.CopyFromSlice(min(laneBatch, rows/lanes-n), func(j int) ([]any, error) { return []any{int64(i), int64(n + j)}, nil })
+			for n := 0; n < rows/lanes; n += worker.BatchRecords {
+				source := pgx.CopyFromSlice(min(worker.BatchRecords, rows/lanes-n), func(j int) ([]any, error) { return []any{int64(i), int64(n + j)}, nil })
 				if _, err := conn.CopyFrom(inner, pgx.Identifier{"narrow"}, []string{"lane", "n"}, source); err != nil {
 					return fmt.Errorf("copy: %w", err)
 				}
