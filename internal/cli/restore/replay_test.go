@@ -134,35 +134,32 @@ func TestReplayRefusesAHistoryThatIsNotComplete(t *testing.T) {
 // A replay that is stopped ends with code 1 and has changed nothing.
 func TestReplayStops(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
-	w.loaded(story...)
-	before := w.dump("")
-	h := w.hold("replay_journal")
-	p := w.start("replay -manifest @pipeline.json -execute", "AMENDS_DATABASE_URL="+h.url)
-	h.await(t, p)
-	if code := signal(t, p, syscall.SIGTERM); code != 1 {
-		t.Errorf("ended with %d, want 1\n%s", code, p.Stderr)
-	}
-	if d := cmp.Diff(before, w.dump("")); d != "" {
-		t.Errorf("changed (-before +after):\n%s", d)
-	}
+	newWorld(t, "").replayHeld(1, "", func(p *programtest.Process, _ *held) { p.Signal(syscall.SIGTERM) })
 }
 
 // A source that loses records while it is read again is no history either, though every record was seen.
 func TestReplayLooksAtTheSourceAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
+	w.replayHeld(11, "log start", func(_ *programtest.Process, h *held) {
+		w.truncate("shop-source", 0, 2)
+		h.shot.Release()
+	})
+}
+
+// replayHeld executes a replay, meddles while it reads what is recorded, and checks how it ends and that nothing was changed.
+func (w *world) replayHeld(code int, cause string, meddle func(*programtest.Process, *held)) {
+	w.t.Helper()
 	w.loaded(story...)
 	before := w.dump("")
 	h := w.hold("replay_journal")
 	p := w.start("replay -manifest @pipeline.json -execute", "AMENDS_DATABASE_URL="+h.url)
-	h.await(t, p)
-	w.truncate("shop-source", 0, 2)
-	h.shot.Release()
-	if code := p.Wait().Code; code != 11 || !strings.Contains(p.Stderr.String(), "log start") {
-		t.Errorf("ended with %d, want 11\n%s", code, p.Stderr)
+	h.await(w.t, p)
+	meddle(p, h)
+	if got := p.Wait().Code; got != code || !strings.Contains(p.Stderr.String(), cause) {
+		w.t.Errorf("ended with %d, want %d with %q\n%s", got, code, cause, p.Stderr)
 	}
 	if d := cmp.Diff(before, w.dump("")); d != "" {
-		t.Errorf("changed (-before +after):\n%s", d)
+		w.t.Errorf("changed (-before +after):\n%s", d)
 	}
 }
