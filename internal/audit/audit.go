@@ -22,7 +22,7 @@ const (
 	DefaultFullEvery = time.Hour        // between the starts of two full cycles
 	shortBudget      = time.Minute      // of a cycle, at least
 	saving           = 8 * time.Second  // to save the state at the end: a role drains within 10 s
-	share            = 10               // while something differs, full cycles take at most one part in so many of the time
+	share            = 10               // while every cycle is a full one, they take at most one part in so many of the time
 )
 
 // Options say what is audited. Namespace, Manifest (bound), Topics, Source and Output are required.
@@ -113,10 +113,11 @@ func (a *Auditor) Once(ctx context.Context) (*Cycle, error) {
 	return c, nil
 }
 
-// pause is how long to wait after a cycle that took so long. While something differs every cycle is a full one.
+// pause is how long to wait after a cycle that took so long. While something differs, or a full one established nothing, every
+// cycle is a full one.
 func (a *Auditor) pause(took time.Duration) time.Duration {
 	every := a.Every
-	if len(a.drifted) > 0 || a.doubted {
+	if len(a.drifted) > 0 || a.doubted || a.why != "" {
 		every = max(every, min(share*a.took, a.FullEvery))
 	}
 	return max(every-took, 0)
@@ -155,8 +156,8 @@ func (a *Auditor) cycle(ctx context.Context) (*Cycle, error) {
 	}
 	if why != "" {
 		a.began, a.took = began, time.Since(began)
-		if a.why = ""; r.Status == verify.Incomplete && !a.basis.Has() {
-			a.why = why // nothing to go on from: the next one is a full one too
+		if a.why = ""; r.Status == verify.Unavailable || r.Status == verify.Incomplete && !a.basis.Has() {
+			a.why = why // it established nothing, or there is nothing to go on from: the next one is a full one too
 		}
 	}
 	if r.Status == verify.Unavailable {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"amends/internal/audit"
+	"amends/internal/broker"
+	"amends/internal/ledger"
 	"amends/internal/pipelinetest"
 	"amends/internal/report"
 	"amends/internal/verify"
@@ -195,6 +197,51 @@ func TestSC35AuditLooksAtWhatAVerificationFound(t *testing.T) {
 	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
 	w.is(w.once(w.options(nil)), verify.Pass, "the last cycle before this process ended DRIFT")
 	w.is(w.once(w.options(nil)), verify.Pass, "")
+}
+
+// unreadable is a source that cannot be read from its start while is says so.
+type unreadable struct {
+	verify.Reader
+	is *bool
+}
+
+func (u unreadable) ReadTo(ctx context.Context, p ledger.Partition, from, end ledger.Frontier, fn func(ledger.SourceRecord) error) (ledger.Frontier, error) {
+	if *u.is && from == 0 {
+		return 0, broker.ErrUnreadable
+	}
+	return u.Reader.ReadTo(ctx, p, from, end, fn)
+}
+
+// S10: after a full cycle that ended UNAVAILABLE every cycle is a full one until the history can be read again, with a state to go
+// on from and without one: what changed alone would say PASS over a history that nobody can read.
+func TestS10AuditStaysUnavailableUntilAFullCycleIsNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
+	for _, why := range []string{"partition 0 has no saved state", "it is due"} {
+		broken := true
+		o := w.options(nil)
+		source := o.Source
+		o.Source = func() (verify.Reader, error) {
+			r, err := source()
+			return unreadable{r, &broken}, err
+		}
+		running := audit.New(o)
+		next := func(status verify.Status, why string) {
+			t.Helper()
+			c, err := running.Once(t.Context())
+			w.ok(err)
+			w.is(c, status, why)
+		}
+		next(verify.Unavailable, why)
+		next(verify.Unavailable, why)
+		broken = false
+		next(verify.Pass, why)
+		next(verify.Pass, "")
+		w.exec(2, "UPDATE amends.audit_state SET full_at = full_at - interval '1 hour'")
+	}
 }
 
 // SC35: live verifications and the cycles of an audit, one after the other under load: each PASS at its cut, never a false
