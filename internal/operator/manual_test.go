@@ -131,7 +131,7 @@ func TestWhatOnlyReadsCanBeWatched(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"balance", "compare", "diagnostics", "diff", "doctor", "explain", "history", "inspect", "migrate plan", "migrate status", "status", "view show"}
+	want := []string{"balance", "compare", "diagnostics", "diff", "doctor", "explain", "history", "inspect", "migrate plan", "migrate status", "sql", "status", "view show"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q can be watched, want %q", got, want)
 	}

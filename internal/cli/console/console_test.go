@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,11 +26,11 @@ import (
 func sql(t *testing.T, url string, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, words strings.Builder
-	err = sqlTo(t, url, stdin, &out, &words, args...)
+	err = sqlTo(t.Context(), t, url, stdin, &out, &words, args...)
 	return out.String(), words.String(), err
 }
 
-func sqlTo(t *testing.T, url string, stdin io.Reader, out, words io.Writer, args ...string) error {
+func sqlTo(ctx context.Context, t *testing.T, url string, stdin io.Reader, out, words io.Writer, args ...string) error {
 	t.Helper()
 	e := &target.Env{Stdin: stdin, Stdout: out, Stderr: words, Program: "amends", Getenv: func(k string) string {
 		return map[string]string{target.DatabaseName: url, "AMENDS_DIR": t.TempDir()}[k]
@@ -37,7 +38,7 @@ func sqlTo(t *testing.T, url string, stdin io.Reader, out, words io.Writer, args
 	cmd := SQL(e)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(usage.Rewrite(args))
-	return cmd.ExecuteContext(t.Context())
+	return cmd.ExecuteContext(ctx)
 }
 
 // database has two rows of every kind of value.
@@ -120,6 +121,40 @@ func TestStatementsFromStdinAndFlag(t *testing.T) {
 	}
 }
 
+// -watch repeats what -c says, without the number of rows; what stdin says can be read only once.
+func TestStatementsAreWatched(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	r, w := io.Pipe()
+	var words strings.Builder
+	go func() {
+		w.CloseWithError(sqlTo(ctx, t, url, strings.NewReader(""), w, &words, "-c", "SELECT item FROM items WHERE item = 'widget'", "-watch", "100ms"))
+	}()
+	var got strings.Builder
+	lines := bufio.NewScanner(r)
+	for rounds := 0; lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "-- 20") { // the time of a round
+			if rounds++; rounds == 3 {
+				stop()
+			}
+			continue
+		}
+		got.WriteString(lines.Text() + "\n")
+	}
+	const round = "item\n------\nwidget\n"
+	if lines.Err() != nil || words.String() != "" || got.String() != round+round+round {
+		t.Errorf("%v %q %q", lines.Err(), words.String(), got.String())
+	}
+	var wrong *usage.Error
+	ctx, stop = context.WithTimeout(t.Context(), 5*time.Second)
+	defer stop()
+	if err := sqlTo(ctx, t, url, strings.NewReader("SELECT 1"), io.Discard, io.Discard, "-watch"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "-watch needs -c") {
+		t.Error(err)
+	}
+}
+
 func TestWrongStatementsAreWrongUsage(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -163,7 +198,7 @@ func TestLongAnswersAreStreamed(t *testing.T) {
 	for _, form := range []string{"text", "csv", "json"} {
 		r, w := io.Pipe()
 		go func() {
-			w.CloseWithError(sqlTo(t, url, strings.NewReader(""), w, io.Discard, "-o", form, "-c", "SELECT generate_series(1, 100000000) AS n"))
+			w.CloseWithError(sqlTo(t.Context(), t, url, strings.NewReader(""), w, io.Discard, "-o", form, "-c", "SELECT generate_series(1, 100000000) AS n"))
 		}()
 		began := time.Now()
 		if _, err := io.CopyN(io.Discard, r, 1<<20); err != nil || time.Since(began) > standardTimeout*3/4 {
@@ -180,7 +215,7 @@ func TestPrompt(t *testing.T) {
 	person, program := terminal(t)
 	var out, words strings.Builder
 	done := make(chan error, 1)
-	go func() { done <- sqlTo(t, url, program, &out, &words) }()
+	go func() { done <- sqlTo(t.Context(), t, url, program, &out, &words) }()
 	fmt.Fprint(person, "SELECT close\rFROM stock WHERE item = 'widget';\rDELETE FROM stock;\r\\d items\rSELECT 7 AS seven; SELECT\r 8 AS eight;\r\\q\r")
 	select {
 	case err := <-done:

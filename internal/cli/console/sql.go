@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"amends/internal/cli/target"
+	"amends/internal/cli/watch"
 	"amends/internal/store/postgres/console"
 	"amends/internal/usage"
 )
@@ -30,15 +31,17 @@ func SQL(e *target.Env) *cobra.Command {
 		Long: `Runs statements that read, each in a read-only transaction of its own that is always rolled back: from -c, else from stdin, else
 typed at a prompt. Names are looked for in the schema amends; its views balances, alerts, statuses, key_state, output_state
 and outbox are meant for people (\d lists them). The database is that of AMENDS_DATABASE_URL, else of the running embedded
-stack. A statement that writes is refused, whatever it is wrapped in.`,
+stack. A statement that writes is refused, whatever it is wrapped in. -watch needs -c.`,
 		Example: `  amends sql -c "SELECT item, location, day, scaled_close FROM balances WHERE present AND trusted"
   amends sql -o csv -c "TABLE alerts" > alerts.csv
+  amends sql -c "TABLE outbox" -watch 5s
   amends sql`,
 		Args: usage.NoArgs,
 	}
 	e.RowsFlag(cmd)
 	cmd.Flags().StringVarP(&statement, "command", "c", "", "`statements` to run, with semicolons between")
 	cmd.Flags().DurationVar(&timeout, "timeout", standardTimeout, "how long one statement may take")
+	usage.Own(cmd, "timeout", "sql-timeout") // that of verify bounds much more
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		form, err := e.Form()
 		if err != nil {
@@ -46,6 +49,13 @@ stack. A statement that writes is refused, whatever it is wrapped in.`,
 		}
 		if timeout < time.Millisecond {
 			return usage.Errorf("-timeout %v: 1ms or more", timeout)
+		}
+		words, watched := e.Stderr, cmd.Flags().Changed("watch")
+		if watched {
+			words = io.Discard // how many rows there are would spoil a screen that is painted over
+		}
+		if watched && statement == "" {
+			return usage.Errorf("-watch needs -c: stdin is read once")
 		}
 		url, err := e.DatabaseURL()
 		if err != nil {
@@ -61,7 +71,7 @@ stack. A statement that writes is refused, whatever it is wrapped in.`,
 			return err
 		}
 		defer c.Close()
-		a := &asker{console: c, out: e.Stdout, words: e.Stderr, form: form}
+		a := &asker{console: c, out: e.Stdout, words: words, form: form}
 		if statement != "" {
 			return a.script(cmd.Context(), statement)
 		}
@@ -77,7 +87,7 @@ stack. A statement that writes is refused, whatever it is wrapped in.`,
 		}
 		return a.script(cmd.Context(), string(text))
 	}
-	return cmd
+	return watch.Wrap(e, cmd)
 }
 
 // asker runs statements and writes their answers.
@@ -122,8 +132,8 @@ func (a *asker) ask(ctx context.Context, statement string) error {
 	rows, err := a.console.Query(ctx, statement, console.Sink{Columns: w.columns, Row: w.row})
 	if err == nil {
 		err = w.end()
-	} else if w.flush() != nil {
-		return err
+	} else {
+		_ = w.flush() // why the answer broke off is said instead
 	}
 	if err != nil {
 		return wrong(err)
