@@ -54,7 +54,7 @@ func (r *Rebuild) fill(ctx context.Context, ns *postgres.Namespace, out *Rebuilt
 		marks[p] = ledger.Frontier(end)
 	}
 	return r.beside(ctx, ns, out.Manifest, func(ctx context.Context) error {
-		w := &waiting{Rebuild: r, ns: ns, marks: marks}
+		w := &waiting{Rebuild: r, marks: marks, look: func(ctx context.Context) ([]store.PartitionState, error) { return partitions(ctx, ns) }}
 		if err := w.until(ctx, store.RebuildRefold, decided); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (r *Rebuild) beside(ctx context.Context, ns *postgres.Namespace, m *manifes
 // waiting looks at the new namespace until its roles are where they should be.
 type waiting struct {
 	*Rebuild
-	ns    *postgres.Namespace
+	look  func(context.Context) ([]store.PartitionState, error)
 	marks []ledger.Frontier
 }
 
@@ -127,14 +127,14 @@ func delivered(s *store.PartitionState, _ ledger.Frontier) (done, total int64) {
 }
 
 // until waits until a stage is complete for every partition. It fails with *StalledError once nothing has moved for
-// stallAfter, and with store.ErrProtocol where the view has stopped.
+// stallAfter, with store.ErrUnavailable where the database is away then, and with store.ErrProtocol where the view has stopped.
 func (w *waiting) until(ctx context.Context, phase store.RebuildPhase, measure stage) error {
 	var last int64 = -1
 	moved := time.Now()
 	for {
-		states, err := partitions(ctx, w.ns)
-		switch {
-		case errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil:
+		states, err := w.look(ctx)
+		switch stalled := time.Since(moved) > stallAfter; {
+		case errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil && !stalled:
 		case err != nil:
 			return err
 		default:
@@ -144,8 +144,7 @@ func (w *waiting) until(ctx context.Context, phase store.RebuildPhase, measure s
 			}
 			if movement != last {
 				last, moved = movement, time.Now()
-			}
-			if time.Since(moved) > stallAfter {
+			} else if stalled {
 				return &StalledError{State: *behind, Phase: phase, End: w.marks[behind.Partition]}
 			}
 		}
