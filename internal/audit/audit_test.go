@@ -20,10 +20,7 @@ import (
 // there only what is new is read and compared.
 func TestS10AuditGoesOnInAnotherProcess(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.start()
-	w.load(pipelinetest.Before...)
-	w.settled()
+	w := begun(t)
 	var read int64
 	c := w.once(w.options(&read))
 	w.is(c, verify.Pass, "partition 0 has no saved state")
@@ -65,10 +62,7 @@ func TestS10AuditGoesOnInAnotherProcess(t *testing.T) {
 // S10: a saved state that is missing, damaged or of another format costs a full cycle, which says so; nothing else.
 func TestS10AuditWithoutItsStateRecomputesEverything(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.start()
-	w.load(pipelinetest.Before...)
-	w.settled()
+	w := begun(t)
 	w.once(w.options(nil))
 	for _, c := range []struct{ sql, why string }{
 		{"UPDATE amends.audit_chunks SET data = set_byte(data, 3, get_byte(data, 3) # 1) WHERE partition = 0", "partition 0: the saved state cannot be used: its checksum is not that of"},
@@ -98,10 +92,7 @@ func TestS10AuditWithoutItsStateRecomputesEverything(t *testing.T) {
 // DRIFT is said in every cycle until a full one finds everything equal, and the audit goes on.
 func TestSC35TamperedRowIsFoundByAFullCycle(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.start()
-	w.load(pipelinetest.Before...)
-	w.settled()
+	w := begun(t)
 	w.once(w.options(nil))
 	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
 	w.load(receipt("widget", "T-4", 1, 5, 1))
@@ -165,20 +156,11 @@ func TestSC35TamperedRowIsFoundByAFullCycle(t *testing.T) {
 // in the next; once a full one finds everything equal, what changed is enough again.
 func TestSC35AuditLooksAtWhatAVerificationFound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.start()
-	w.load(pipelinetest.Before...)
-	w.settled()
+	w := begun(t)
 	running := audit.New(w.options(nil))
-	next := func(status verify.Status, why string) {
-		t.Helper()
-		c, err := running.Once(t.Context())
-		w.ok(err)
-		w.is(c, status, why)
-	}
-	next(verify.Pass, "partition 0 has no saved state")
+	w.next(running, verify.Pass, "partition 0 has no saved state")
 	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
-	next(verify.Pass, "") // nobody knows yet
+	w.next(running, verify.Pass, "") // nobody knows yet
 	verified := func(want verify.Status) {
 		t.Helper()
 		began, r := time.Now(), w.deep()
@@ -189,8 +171,8 @@ func TestSC35AuditLooksAtWhatAVerificationFound(t *testing.T) {
 	}
 	verified(verify.Drift)
 	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
-	next(verify.Pass, "the last verification found a difference") // it was mended
-	next(verify.Pass, "")
+	w.next(running, verify.Pass, "the last verification found a difference") // it was mended
+	w.next(running, verify.Pass, "")
 	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
 	verified(verify.Drift)
 	w.is(w.once(w.options(nil)), verify.Drift, "the last verification found a difference")
@@ -216,10 +198,7 @@ func (u unreadable) ReadTo(ctx context.Context, p ledger.Partition, from, end le
 // on from and without one: what changed alone would say PASS over a history that nobody can read.
 func TestS10AuditStaysUnavailableUntilAFullCycleIsNot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.start()
-	w.load(pipelinetest.Before...)
-	w.settled()
+	w := begun(t)
 	for _, why := range []string{"partition 0 has no saved state", "it is due"} {
 		broken := true
 		o := w.options(nil)
@@ -229,17 +208,11 @@ func TestS10AuditStaysUnavailableUntilAFullCycleIsNot(t *testing.T) {
 			return unreadable{r, &broken}, err
 		}
 		running := audit.New(o)
-		next := func(status verify.Status, why string) {
-			t.Helper()
-			c, err := running.Once(t.Context())
-			w.ok(err)
-			w.is(c, status, why)
-		}
-		next(verify.Unavailable, why)
-		next(verify.Unavailable, why)
+		w.next(running, verify.Unavailable, why)
+		w.next(running, verify.Unavailable, why)
 		broken = false
-		next(verify.Pass, why)
-		next(verify.Pass, "")
+		w.next(running, verify.Pass, why)
+		w.next(running, verify.Pass, "")
 		w.exec(2, "UPDATE amends.audit_state SET full_at = full_at - interval '1 hour'")
 	}
 }
@@ -311,10 +284,7 @@ func TestSC35NoFalseDriftUnderLoad(t *testing.T) {
 // What is found is told and counts, also where the database does not let it be recorded.
 func TestS10AuditTellsWhatItCannotRecord(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.start()
-	w.load(pipelinetest.Before...)
-	w.settled()
+	w := begun(t)
 	w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
 	_, err := w.conn.Exec(t.Context(), "ALTER TABLE amends.audit_state ADD CONSTRAINT nothing CHECK (false)")
 	w.ok(err)

@@ -17,6 +17,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
+	"amends/internal/pipelinetest"
 	"amends/internal/provision"
 	"amends/internal/roles"
 	"amends/internal/store"
@@ -72,6 +73,16 @@ func newWorld(t *testing.T, config []byte) *world {
 	w.conn, err = pgx.Connect(ctx, url)
 	w.ok(err)
 	t.Cleanup(func() { _ = w.conn.Close(context.Background()) })
+	return w
+}
+
+// begun is the worked example with its roles running and its first stage in the view.
+func begun(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, nil)
+	w.start()
+	w.load(pipelinetest.Before...)
+	w.settled()
 	return w
 }
 
@@ -237,6 +248,14 @@ func (w *world) is(c *audit.Cycle, status verify.Status, full string) {
 	if c.Status != status || c.Why != full {
 		w.Fatalf("%s (full: %q), want %s (%q); reasons %v, first %+v", c.Status, c.Why, status, full, c.Reasons, c.First)
 	}
+}
+
+// next runs one cycle more of an audit, which must have the status.
+func (w *world) next(a *audit.Auditor, status verify.Status, full string) {
+	w.Helper()
+	c, err := a.Once(w.Context())
+	w.ok(err)
+	w.is(c, status, full)
 }
 
 // receipt is an assertion of one receipt.
