@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -139,12 +140,7 @@ func (d *comparison) resolve(ctx context.Context, from *reader.Snapshot, cfg *ma
 }
 
 func (d *comparison) asked(kind ledger.OutputKind) bool {
-	for _, k := range d.kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return d.kinds == nil
+	return d.kinds == nil || slices.Contains(d.kinds, kind)
 }
 
 // change is by how much a balance differs, and false where one of the two has none.

@@ -13,7 +13,6 @@ import (
 	"amends/internal/cli/target"
 	"amends/internal/cli/watch"
 	"amends/internal/explain"
-	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
 	"amends/internal/phrase"
@@ -151,10 +150,8 @@ func (w words) field(c *ledger.Change) string {
 		return ""
 	case c.Kind != ledger.TrustStatus:
 		return w.quantity(c.Close)
-	case c.Status.Blocked:
-		return "BLOCKED " + inspect.Reasons(*c.Status)
 	}
-	return "READY"
+	return status(c.Status)
 }
 
 func dayField(d ledger.Day) string {

@@ -90,6 +90,14 @@ func TestSC40WhyAndWhatBefore(t *testing.T) {
 		"partition,output,item,location,day,before_version,before,after_version,after,change,cause_offset,cause_txn_id,cause_revision,committed_at",
 		"0,alert,widget,berlin,2026-01-02,0,,1,50,,3,T-1,2,T",
 		"0,alert,widget,berlin,2026-01-03,1,50,2,,,3,T-1,2,T")
+	s.expect("history widget berlin -known-at 1 -o csv",
+		"partition,sequence,output,item,location,day,version,present,value,cause_offset,cause_txn_id,cause_revision,cause_day,arrived_at,committed_at,published_at,output_offset",
+		"0,0,balance,widget,berlin,2026-01-01,1,true,100,0,T-1,1,2026-01-01,T,T,T,0",
+		"0,1,status,widget,berlin,,1,true,READY,0,T-1,1,2026-01-01,T,T,T,1")
+	s.expect("history widget berlin 2026-01-03 -kind alert -o csv",
+		"partition,sequence,output,item,location,day,version,present,value,cause_offset,cause_txn_id,cause_revision,cause_day,arrived_at,committed_at,published_at,output_offset",
+		"0,4,alert,widget,berlin,2026-01-03,1,true,50,2,T-3,1,2026-01-03,T,T,T,4",
+		"0,9,alert,widget,berlin,2026-01-03,2,false,,3,T-1,2,2026-01-01,T,T,T,9")
 	s.refusals()
 	s.tails()
 }
