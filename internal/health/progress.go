@@ -187,11 +187,6 @@ func (l *Look) Read(ctx context.Context) (*Progress, error) {
 	}
 	if err := l.Topic.look(ctx, p); err != nil {
 		p.SourceError = err.Error()
-		for i := range p.Partitions {
-			one := &p.Partitions[i]
-			one.End, one.Lag, one.Held = nil, Lag{}, false
-		}
-		p.Lag = Lag{}
 	}
 	return p, nil
 }

@@ -29,7 +29,7 @@ const (
 
 var errFound = errors.New("found")
 
-// look fills in ends and lags.
+// look fills in ends and lags, nothing if it fails.
 func (t *Topic) look(ctx context.Context, p *Progress) error {
 	ctx, cancel := context.WithTimeout(ctx, topicBudget)
 	defer cancel()
