@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"bufio"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"strconv"
@@ -93,7 +92,7 @@ func bytesText(w io.Writer, name string, b []byte, length int64) {
 	}
 	fmt.Fprintf(w, "  %-5s  %s%s\n", name, quoted(b), beyond(len(b), shownText))
 	if len(b) > 0 {
-		fmt.Fprintf(w, "         %s%s\n", hexed(b), beyond(len(b), shownHex))
+		fmt.Fprintf(w, "         % x%s\n", b[:min(len(b), shownHex)], beyond(len(b), shownHex))
 	}
 	if int64(len(b)) != length {
 		fmt.Fprintf(w, "         of %d bytes the first %d are kept\n", length, len(b))
@@ -119,18 +118,6 @@ func quoted(b []byte) string {
 		}
 	}
 	return strconv.Quote(string(b))
-}
-
-func hexed(b []byte) string {
-	text := hex.EncodeToString(b[:min(len(b), shownHex)])
-	var out strings.Builder
-	for i := 0; i < len(text); i += 2 {
-		if i > 0 {
-			out.WriteByte(' ')
-		}
-		out.WriteString(text[i : i+2])
-	}
-	return out.String()
 }
 
 func problemText(w io.Writer, p *diagnose.Problem, scale int32) {
