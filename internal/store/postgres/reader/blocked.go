@@ -58,7 +58,7 @@ func (r *Snapshot) BlockedKeys(ctx context.Context, p ledger.Partition, after in
 		var id *ledger.KeyID
 		var decided *time.Time
 		err = found.Scan(&b.Cause.Partition, &b.After, &item, &location, &b.Version, &sequence, &b.Cause.Offset, &b.Cause.Revision, &txn,
-			(*text)(&status), &id, &decided)
+			&status, &id, &decided)
 		if err != nil {
 			return b, err
 		}
@@ -89,19 +89,6 @@ func (r *Snapshot) BlockedKeys(ctx context.Context, p ledger.Partition, after in
 		}
 	}
 	return keys, nil
-}
-
-// text scans a text column into bytes.
-type text []byte
-
-// ScanText keeps the text.
-func (t *text) Scan(v any) error {
-	s, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("read text: %T", v)
-	}
-	*t = text(s)
-	return nil
 }
 
 // How far back the beginning of a block is looked for: while a key is blocked each of its decisions with outputs is one
