@@ -43,7 +43,6 @@ type Server struct {
 	Version     int32 // 150000 and up
 	Standby     bool
 	Pooled      bool // a pooler stands between
-	Superuser   bool
 	Schema      bool // there is a schema amends
 	Temporary   bool // the role may make temporary tables
 	Usable      bool // the role may use the schema, or make it where there is none
@@ -69,8 +68,7 @@ type Privilege struct {
 // settings returns the names of the settings that are read.
 func settings() []string {
 	return []string{"fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names", "data_checksums", "autovacuum", "max_connections",
-		"superuser_reserved_connections", "reserved_connections", "statement_timeout", "lock_timeout", "idle_session_timeout", "transaction_timeout",
-		"max_slot_wal_keep_size", "wal_level"}
+		"superuser_reserved_connections", "reserved_connections", "statement_timeout", "idle_session_timeout", "transaction_timeout"}
 }
 
 // Look asks the server at a URL, within the limit of one operation.
@@ -100,7 +98,7 @@ func Look(ctx context.Context, url string) (*Server, error) {
 
 func (s *Server) read(ctx context.Context, conn *pgx.Conn) error {
 	var pid uint32
-	err := conn.QueryRow(ctx, serverSQL).Scan(&s.Version, &s.VersionText, &s.Encoding, &s.Standby, &pid, &s.Role, &s.Superuser, &s.Database, &s.Bytes,
+	err := conn.QueryRow(ctx, serverSQL).Scan(&s.Version, &s.VersionText, &s.Encoding, &s.Standby, &pid, &s.Role, &s.Database, &s.Bytes,
 		&s.Connections, &s.Schema, &s.Temporary, &s.Usable, &s.Standbys)
 	if err != nil {
 		return fmt.Errorf("read server: %w", err)
