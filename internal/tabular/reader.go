@@ -30,7 +30,7 @@ type Options struct {
 	Format    Format
 	Table     string   // SQL: the table whose INSERT statements are read
 	Encoding  Encoding // of the whole file
-	Columns   []string // names of the columns; CSV with a header: what the header must be, nil for anything
+	Columns   []string // names of the columns; where the file names them (header, INSERT): what they must be, nil for anything
 	SkipLines int      // CSV: lines before the header or the first row
 	Delimiter rune     // CSV
 	Quoted    bool     // CSV: fields may be quoted with "

@@ -113,6 +113,8 @@ func TestFilesThatAreNotWhatTheOptionsSay(t *testing.T) {
 		change(&o)
 		return o
 	}
+	namedDump := dumpOf("x")
+	namedDump.Columns = []string{"a", "b"}
 	for name, c := range map[string]struct {
 		text, want string
 		options    Options
@@ -126,6 +128,7 @@ func TestFilesThatAreNotWhatTheOptionsSay(t *testing.T) {
 		"header's bytes":  {"a,\xe9\n", "name of column 2 is not utf-8", plainCSV()},
 		"too short":       {"a,b\n", "skip_lines is 3", with(func(o *Options) { o.SkipLines = 3 })},
 		"no such table":   {"INSERT INTO t VALUES (1);", "INSERT INTO x", dumpOf("x")},
+		"other names":     {"INSERT INTO x (b, a) VALUES (1, 2);", `line 1: the statement names columns ["b" "a"], and the mapping expects ["a" "b"]`, namedDump},
 		"broken dump":     {"INSERT INTO x VALUES ('a", "line 1: a quote is opened", dumpOf("x")},
 	} {
 		if _, _, err := read(t, c.text, c.options); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -218,9 +221,10 @@ func TestDumpVariants(t *testing.T) {
 		columns []string
 		want    []string
 	}{
-		"no backslashes": {`INSERT INTO "public"."t" ("a") VALUES ('C:\'), ('b');`, ansi, []string{"a"}, []string{`1: C:\`, "1: b"}},
-		"numbered":       {"INSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"1: 1|2"}},
-		"named":          {"INSERT INTO t VALUES (1,2);", named, []string{"x", "y"}, []string{"1: 1|2"}},
+		"no backslashes":  {`INSERT INTO "public"."t" ("a") VALUES ('C:\'), ('b');`, ansi, []string{"a"}, []string{`1: C:\`, "1: b"}},
+		"numbered":        {"INSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"1: 1|2"}},
+		"named":           {"INSERT INTO t VALUES (1,2);", named, []string{"x", "y"}, []string{"1: 1|2"}},
+		"named as wanted": {"INSERT INTO t (x, y) VALUES (1,2);", named, []string{"x", "y"}, []string{"1: 1|2"}},
 		"cut off": {"INSERT INTO t VALUES (1,2),\n(3,'4", dumpOf("t"), []string{"1", "2"},
 			[]string{"1: 1|2", "2: problem at 2:0: a quote is opened here and not closed; nothing after it was read"}},
 		"a blob of another table":            {"INSERT INTO o VALUES ('" + strings.Repeat("x", 3*MaxRow) + "');\nINSERT INTO t VALUES (1,2);", dumpOf("t"), []string{"1", "2"}, []string{"2: 1|2"}},

@@ -64,6 +64,8 @@ func (d *dump) open() ([]string, *Row, error) {
 		return nil, nil, &Error{Line: first.Line, Reason: first.Problem.Reason}
 	}
 	switch d.all = d.columns; {
+	case d.all != nil && d.options.Columns != nil && !slices.Equal(d.all, d.options.Columns):
+		return nil, nil, &Error{Line: first.Line, Reason: fmt.Sprintf("the statement names columns %q, and the mapping expects %q", d.all, d.options.Columns)}
 	case d.all != nil:
 	case d.options.Columns != nil:
 		d.all = d.options.Columns
