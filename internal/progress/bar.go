@@ -19,11 +19,10 @@ const (
 
 // Screen is where progress is shown.
 type Screen struct {
-	out    io.Writer
-	width  func() int // columns, 0 where out is no terminal
-	now    func() time.Time
-	color  bool
-	silent bool
+	out   io.Writer
+	width func() int // columns, 0 where out is no terminal
+	now   func() time.Time
+	color bool
 }
 
 // On returns the screen of a stream: live lines if it is a terminal (and TERM is not dumb), colours unless NO_COLOR is set.
@@ -38,11 +37,6 @@ func On(out io.Writer, getenv func(string) string) *Screen {
 		}
 	}
 	return &Screen{out: out, width: width, now: time.Now, color: getenv("NO_COLOR") == ""}
-}
-
-// Silent returns a screen that shows nothing.
-func Silent() *Screen {
-	return &Screen{silent: true, now: time.Now, width: func() int { return 0 }}
 }
 
 // Live reports whether the screen is a terminal with a live line.
@@ -144,7 +138,7 @@ func (b *Bar) Done() {
 
 // show writes what the time allows.
 func (b *Bar) show() {
-	if b.ended || b.screen.silent {
+	if b.ended {
 		return
 	}
 	now := b.screen.now()

@@ -168,10 +168,6 @@ func TestNoWorkAndTooMuch(t *testing.T) {
 	none.SetTotal(1)
 	none.Hide()
 	none.Done()
-	silent := Silent().Start("load", "records", 1)
-	silent.began = silent.began.Add(-time.Hour)
-	silent.Add(1)
-	silent.Done()
 }
 
 func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
@@ -181,7 +177,7 @@ func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
 	}
 	defer f.Close()
 	none := func(string) string { return "" }
-	if On(f, none).Live() || On(&bytes.Buffer{}, none).Live() || Silent().Live() {
+	if On(f, none).Live() || On(&bytes.Buffer{}, none).Live() {
 		t.Error("shown live")
 	}
 }
