@@ -1,7 +1,6 @@
 package failover
 
 import (
-	"context"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"amends/internal/pgtest"
 	"amends/internal/pipelinetest"
@@ -102,29 +99,4 @@ func secret(t *testing.T, file, base, password string) string {
 		t.Fatal(err)
 	}
 	return u.String()
-}
-
-// run runs a statement under a URL.
-func run(t *testing.T, url, sql string) {
-	t.Helper()
-	conn, err := pgx.Connect(context.Background(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(context.Background(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// one asks for one text under a URL.
-func one(url, query string) (text string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(ctx)
-	return text, conn.QueryRow(ctx, query).Scan(&text)
 }

@@ -52,9 +52,9 @@ func TestSC32TimeoutsOfTheServer(t *testing.T) {
 // slow makes inserts into a table take longer than any statement may.
 func (w *world) slow(table string) (end func()) {
 	w.Helper()
-	w.exec(w.url, `CREATE FUNCTION amends.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_catalog.pg_sleep(60); RETURN NULL; END'`)
-	w.exec(w.url, "CREATE TRIGGER slow BEFORE INSERT ON amends."+table+" FOR EACH STATEMENT EXECUTE FUNCTION amends.slow()")
-	return func() { w.exec(w.url, "DROP FUNCTION amends.slow CASCADE") }
+	run(w.T, w.url, `CREATE FUNCTION amends.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_catalog.pg_sleep(60); RETURN NULL; END'`)
+	run(w.T, w.url, "CREATE TRIGGER slow BEFORE INSERT ON amends."+table+" FOR EACH STATEMENT EXECUTE FUNCTION amends.slow()")
+	return func() { run(w.T, w.url, "DROP FUNCTION amends.slow CASCADE") }
 }
 
 // SC32: the same for receipts and rows of the view.
@@ -193,10 +193,9 @@ func TestSC32FullDataDisk(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t)
 	dir := smallDisk(t, s, 48*megabyte)
-	w := &world{T: t}
-	w.exec(s.URL(), "CREATE TABLESPACE small LOCATION '"+dir+"'")
-	w.exec(s.URL(), "CREATE DATABASE small TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' TABLESPACE small")
-	w = newWorld(t, strings.Replace(s.URL(), "/postgres", "/small", 1))
+	run(t, s.URL(), "CREATE TABLESPACE small LOCATION '"+dir+"'")
+	run(t, s.URL(), "CREATE DATABASE small TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' TABLESPACE small")
+	w := newWorld(t, strings.Replace(s.URL(), "/postgres", "/small", 1))
 	source := w.start("first", roles.Source)
 	w.load(padding(0, 10)...)
 	w.frontier("10")
@@ -216,7 +215,7 @@ func TestSC32FullDataDisk(t *testing.T) {
 	w.whole()
 	clear()
 	w.start("second", roles.All()...)
-	w.frontier(fmt.Sprint(10+many))
+	w.frontier(fmt.Sprint(10 + many))
 	w.whole()
 	w.await("the view", "0", func() (string, error) {
 		return w.sql("SELECT (p.next_sequence - v.next_sequence)::text FROM amends.partitions p JOIN amends.view_progress v USING (namespace_id, partition) WHERE partition = 0")

@@ -179,26 +179,33 @@ func (w *world) await(what, want string, ask func() (string, error)) {
 }
 
 // sql asks the present server.
-func (w *world) sql(query string, args ...any) (text string, err error) {
+func (w *world) sql(query string, args ...any) (string, error) {
+	return one(w.proxy.URL(), query, args...)
+}
+
+// run runs a statement under a URL.
+func run(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// one asks for one text under a URL.
+func one(url, query string, args ...any) (text string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, w.proxy.URL())
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close(ctx)
 	return text, conn.QueryRow(ctx, query, args...).Scan(&text)
-}
-
-// exec runs a statement past everything.
-func (w *world) exec(url, sql string) {
-	w.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, url)
-	w.ok(err)
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql)
-	w.ok(err)
 }
 
 // positions waits for frontier, sequence, the relay's sequence and the view's on partition 0.
