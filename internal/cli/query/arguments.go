@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -153,16 +152,27 @@ func (r *request) question(args []string) (*explain.Question, error) {
 	return q, err
 }
 
-// look opens the namespace, read only, and calls fn with one snapshot of it and a buffered stdout.
-func (r *request) look(ctx context.Context, fn func(context.Context, *reader.Snapshot, *manifest.Config, io.Writer) error) error {
+// answer is an answer that is being given: the snapshot that it comes from, and the words and the writer that it goes to.
+type answer struct {
+	words
+	from *reader.Snapshot
+	cfg  *manifest.Config
+	out  *bufio.Writer
+}
+
+// look opens the namespace, read only, and calls fn to answer from one snapshot of it on stdout.
+func (r *request) look(ctx context.Context, fn func(context.Context, *answer) error) error {
 	t, s, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	out := bufio.NewWriter(r.env.Stdout)
-	err = s.Namespace.Look(ctx, func(from *reader.Snapshot) error { return fn(ctx, from, t.Manifest.Config, out) })
-	return refused(errors.Join(err, out.Flush()))
+	a := &answer{cfg: t.Manifest.Config, words: words{t.Manifest.Config.QuantityScale}, out: bufio.NewWriter(r.env.Stdout)}
+	err = s.Namespace.Look(ctx, func(from *reader.Snapshot) error {
+		a.from = from
+		return fn(ctx, a)
+	})
+	return refused(errors.Join(err, a.out.Flush()))
 }
 
 func (r *request) open(ctx context.Context) (*target.Target, *target.Session, error) {

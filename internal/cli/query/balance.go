@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"text/tabwriter"
 
@@ -13,9 +12,7 @@ import (
 	"amends/internal/cli/watch"
 	"amends/internal/explain"
 	"amends/internal/ledger"
-	"amends/internal/manifest"
 	"amends/internal/report"
-	"amends/internal/store/postgres/reader"
 	"amends/internal/usage"
 )
 
@@ -59,18 +56,18 @@ A key without a valid record is exit 1, also where it is configured.`,
 		if err != nil {
 			return err
 		}
-		return r.look(cmd.Context(), func(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, out io.Writer) error {
-			b, err := explain.Balances(ctx, from, cfg, q, ranged)
+		return r.look(cmd.Context(), func(ctx context.Context, a *answer) error {
+			b, err := explain.Balances(ctx, a.from, a.cfg, q, ranged)
 			if err != nil {
 				return err
 			}
 			switch form {
 			case target.FormJSON:
-				return balanceJSON(out, cfg, b, q, ranged)
+				return a.balanceJSON(b, q, ranged)
 			case target.FormCSV:
-				return balanceCSV(out, words{cfg.QuantityScale}, b, ranged)
+				return a.balanceCSV(b, ranged)
 			}
-			return balanceText(out, words{cfg.QuantityScale}, b, q, ranged)
+			return a.balanceText(b, q, ranged)
 		})
 	}
 	return watch.Wrap(e, cmd)
@@ -104,42 +101,42 @@ func (d *days) read(q *explain.Question) (ranged bool, err error) {
 	return q.From != 0 || to != 0, nil
 }
 
-func balanceText(out io.Writer, w words, b *explain.Range, q *explain.Question, ranged bool) error {
-	fmt.Fprintln(out, w.headline(&b.Answer, q.Day, q.At))
+func (a *answer) balanceText(b *explain.Range, q *explain.Question, ranged bool) error {
+	fmt.Fprintln(a.out, a.headline(&b.Answer, q.Day, q.At))
 	if !ranged {
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	table := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(table, "\nDAY\tBALANCE\tVERSION\tALERT\n")
 	for i := range b.Rows {
 		row, alert := &b.Rows[i], "-"
 		if row.Alert && b.Threshold != nil {
-			alert = w.alert(row.Previous, row.Close, *b.Threshold)
+			alert = a.alert(row.Previous, row.Close, *b.Threshold)
 		}
-		fmt.Fprintf(table, "%v\t%s\t%d\t%s\n", row.Day, w.quantity(row.Close), row.Version, alert)
+		fmt.Fprintf(table, "%v\t%s\t%d\t%s\n", row.Day, a.quantity(row.Close), row.Version, alert)
 	}
 	return table.Flush()
 }
 
-func balanceJSON(out io.Writer, cfg *manifest.Config, b *explain.Range, q *explain.Question, ranged bool) error {
+func (a *answer) balanceJSON(b *explain.Range, q *explain.Question, ranged bool) error {
 	head := struct {
 		jsonAnswer
 		From *string `json:"from"`
-	}{answerOf(cfg.Namespace, cfg.QuantityScale, &b.Answer, q.Day), dayOf(q.From)}
+	}{a.head(&b.Answer, q.Day), dayOf(q.From)}
 	if !ranged {
 		text, err := encode(head)
 		if err == nil {
-			_, err = fmt.Fprintf(out, "%s\n", text)
+			_, err = fmt.Fprintf(a.out, "%s\n", text)
 		}
 		return err
 	}
-	l, err := newList(out, head, "balances")
+	l, err := newList(a.out, head, "balances")
 	if err != nil {
 		return err
 	}
 	for i := range b.Rows {
 		row := &b.Rows[i]
-		one := jsonRow{Day: row.Day.String(), Close: row.Close, Scaled: words{cfg.QuantityScale}.quantity(row.Close), Version: int64(row.Version),
+		one := jsonRow{Day: row.Day.String(), Close: row.Close, Scaled: a.quantity(row.Close), Version: int64(row.Version),
 			Alert: alertOf(row, b.Threshold)}
 		if err := l.add(one); err != nil {
 			return err
@@ -149,19 +146,19 @@ func balanceJSON(out io.Writer, cfg *manifest.Config, b *explain.Range, q *expla
 }
 
 // balanceCSV writes the range, or the one day that has the balance; the opening balance has no day and no version.
-func balanceCSV(out io.Writer, w words, b *explain.Range, ranged bool) error {
+func (a *answer) balanceCSV(b *explain.Range, ranged bool) error {
 	rows := b.Rows
 	if !ranged {
 		rows = []explain.Balance{b.Balance}
 	}
-	c := report.NewCSV(out, "item", "location", "day", "balance", "close", "version", "alert", "trusted")
+	c := report.NewCSV(a.out, "item", "location", "day", "balance", "close", "version", "alert", "trusted")
 	for i := range rows {
 		row := &rows[i]
 		at, version := "", ""
 		if row.Day != 0 {
 			at, version = row.Day.String(), strconv.FormatInt(int64(row.Version), 10)
 		}
-		if err := c.Row(b.Key.Key.Item, b.Key.Key.Location, at, w.quantity(row.Close), strconv.FormatInt(row.Close, 10), version,
+		if err := c.Row(b.Key.Key.Item, b.Key.Key.Location, at, a.quantity(row.Close), strconv.FormatInt(row.Close, 10), version,
 			strconv.FormatBool(row.Alert), strconv.FormatBool(b.Status != nil && !b.Status.Blocked)); err != nil {
 			return err
 		}

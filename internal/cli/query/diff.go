@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/big"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"amends/internal/cli/watch"
 	"amends/internal/explain"
 	"amends/internal/ledger"
-	"amends/internal/manifest"
 	"amends/internal/phrase"
 	"amends/internal/report"
 	"amends/internal/store/postgres/reader"
@@ -55,18 +53,17 @@ compared; a bare OFFSET needs a key. An output that changed and changed back is 
 		if err != nil {
 			return err
 		}
-		return r.look(cmd.Context(), func(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, out io.Writer) error {
-			if err := d.resolve(ctx, from, cfg); err != nil {
+		return r.look(cmd.Context(), func(ctx context.Context, a *answer) error {
+			if err := d.resolve(ctx, a); err != nil {
 				return err
 			}
-			d.w = words{cfg.QuantityScale}
 			switch form {
 			case target.FormJSON:
-				return d.json(out)
+				return d.json()
 			case target.FormCSV:
-				return d.csv(out)
+				return d.csv()
 			}
-			return d.text(out)
+			return d.text()
 		})
 	}
 	return watch.Wrap(e, cmd)
@@ -74,14 +71,13 @@ compared; a bare OFFSET needs a key. An output that changed and changed back is 
 
 // comparison is one diff.
 type comparison struct {
-	cfg    *manifest.Config
+	*answer
 	key    *ledger.StockKey
 	stored *reader.StoredKey
 	each   func(func(explain.Span, *explain.Difference) error) error
 	kinds  []ledger.OutputKind
 	spans  []explain.Span
 	points [2]explain.Point
-	w      words
 }
 
 func (r *request) comparison(at, args []string) (*comparison, error) {
@@ -109,22 +105,22 @@ func (r *request) comparison(at, args []string) (*comparison, error) {
 }
 
 // resolve finds the key and what is to be compared.
-func (d *comparison) resolve(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config) error {
-	d.cfg = cfg
+func (d *comparison) resolve(ctx context.Context, a *answer) error {
+	d.answer = a
 	if d.key != nil {
-		k, err := explain.Find(ctx, from, cfg, *d.key)
+		k, err := explain.Find(ctx, a.from, a.cfg, *d.key)
 		if err != nil {
 			return err
 		}
 		d.stored = &k
 	}
 	var err error
-	if d.spans, err = explain.Spans(ctx, from, d.points, d.stored); err != nil {
+	if d.spans, err = explain.Spans(ctx, a.from, d.points, d.stored); err != nil {
 		return err
 	}
 	d.each = func(fn func(explain.Span, *explain.Difference) error) error {
 		for _, s := range d.spans {
-			err := explain.Compare(ctx, from, cfg, s, d.stored, func(x *explain.Difference) error {
+			err := explain.Compare(ctx, a.from, a.cfg, s, d.stored, func(x *explain.Difference) error {
 				if !d.asked(x.Output.Kind) {
 					return nil
 				}
@@ -152,7 +148,7 @@ func change(x *explain.Difference) (*big.Int, bool) {
 	return new(big.Int).Sub(big.NewInt(after.Close), big.NewInt(before.Close)), true
 }
 
-func (d *comparison) text(out io.Writer) error {
+func (d *comparison) text() error {
 	count, keys, last := int64(0), int64(0), ledger.StockKey{}
 	err := d.each(func(_ explain.Span, x *explain.Difference) error {
 		if count++; count == 1 || x.Output.Key != last {
@@ -164,20 +160,20 @@ func (d *comparison) text(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s of %s told differently\n", phrase.Counted(count, "output"), phrase.Counted(keys, "key"))
+	fmt.Fprintf(d.out, "%s of %s told differently\n", phrase.Counted(count, "output"), phrase.Counted(keys, "key"))
 	for _, s := range d.spans {
-		fmt.Fprintf(out, "partition %d: source below %d, then below %d\n", s.Partition, s.Before.Frontier, s.After.Frontier)
+		fmt.Fprintf(d.out, "partition %d: source below %d, then below %d\n", s.Partition, s.Before.Frontier, s.After.Frontier)
 	}
 	if count == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	table := tabwriter.NewWriter(d.out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(table, "\nOUTPUT\tITEM LOCATION\tDAY\tBEFORE\tAFTER\tCHANGE\tVERSIONS\tSOURCE\tCAUSE\tCOMMITTED\n")
 	rows := 0
 	err = d.each(func(s explain.Span, x *explain.Difference) error {
 		by := "-"
 		if n, ok := change(x); ok {
-			by = d.w.signed(n)
+			by = d.signed(n)
 		}
 		if rows++; rows%flushEvery == 0 {
 			if err := table.Flush(); err != nil {
@@ -186,8 +182,8 @@ func (d *comparison) text(out io.Writer) error {
 		}
 		c := &x.After.Cause
 		_, err := fmt.Fprintf(table, "%v\t%s\t%v\t%s\t%s\t%s\t%d -> %d\t%s\t%s\t%s\n", x.Output.Kind, key(x.Output.Key), x.Output.Day,
-			d.w.value(&x.Before.Change, x.Before.Threshold), d.w.value(&x.After.Change, x.After.Threshold), by, x.Before.Change.Version,
-			x.After.Change.Version, coordinates(s.Partition, c.Offset), d.w.record(&c.Assertion), clock(c.Committed))
+			d.value(&x.Before.Change, x.Before.Threshold), d.value(&x.After.Change, x.After.Threshold), by, x.Before.Change.Version,
+			x.After.Change.Version, coordinates(s.Partition, c.Offset), d.record(&c.Assertion), clock(c.Committed))
 		return err
 	})
 	if err != nil {
@@ -221,7 +217,7 @@ type jsonValue struct {
 	Cause    jsonSource `json:"cause"`
 }
 
-func (d *comparison) json(out io.Writer) error {
+func (d *comparison) json() error {
 	head := struct {
 		Schema    int        `json:"schema"`
 		Namespace string     `json:"namespace"`
@@ -231,7 +227,7 @@ func (d *comparison) json(out io.Writer) error {
 	for _, s := range d.spans {
 		head.Spans = append(head.Spans, jsonSpan{int32(s.Partition), int64(s.Before.Frontier), int64(s.After.Frontier)})
 	}
-	l, err := newList(out, head, "differences")
+	l, err := newList(d.out, head, "differences")
 	if err != nil {
 		return err
 	}
@@ -257,20 +253,20 @@ func valueOf(v *explain.Value) *jsonValue {
 		Cause: sourceOf(&v.Cause, false)}
 }
 
-func (d *comparison) csv(out io.Writer) error {
-	c := report.NewCSV(out, "partition", "output", "item", "location", "day", "before_version", "before", "after_version", "after", "change", "cause_offset",
+func (d *comparison) csv() error {
+	c := report.NewCSV(d.out, "partition", "output", "item", "location", "day", "before_version", "before", "after_version", "after", "change", "cause_offset",
 		"cause_txn_id", "cause_revision", "committed_at")
 	err := d.each(func(s explain.Span, x *explain.Difference) error {
 		by, before := "", ""
 		if n, ok := change(x); ok {
-			by = phrase.Scaled(n, d.w.scale)
+			by = phrase.Scaled(n, d.scale)
 		}
 		if x.Before.Change.Version > 0 {
-			before = d.w.field(&x.Before.Change)
+			before = d.field(&x.Before.Change)
 		}
 		a := &x.After.Cause.Assertion
 		return c.Row(strconv.Itoa(int(s.Partition)), x.Output.Kind.String(), x.Output.Key.Item, x.Output.Key.Location, dayField(x.Output.Day),
-			strconv.FormatInt(int64(x.Before.Change.Version), 10), before, strconv.FormatInt(int64(x.After.Change.Version), 10), d.w.field(&x.After.Change), by,
+			strconv.FormatInt(int64(x.Before.Change.Version), 10), before, strconv.FormatInt(int64(x.After.Change.Version), 10), d.field(&x.After.Change), by,
 			strconv.FormatInt(int64(x.After.Cause.Offset), 10), a.TxnID, strconv.FormatInt(int64(a.Revision), 10), stamp(x.After.Cause.Committed))
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,9 +12,7 @@ import (
 	"amends/internal/explain"
 	"amends/internal/inspect"
 	"amends/internal/ledger"
-	"amends/internal/manifest"
 	"amends/internal/phrase"
-	"amends/internal/store/postgres/reader"
 	"amends/internal/usage"
 )
 
@@ -62,22 +59,22 @@ A key without a valid record is exit 1, also where it is configured.`,
 		if q.Kinds == nil {
 			q.Kinds = []ledger.OutputKind{ledger.TrustStatus}
 		}
-		return r.look(cmd.Context(), func(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, out io.Writer) error {
-			x, err := explain.Of(ctx, from, cfg, q)
+		return r.look(cmd.Context(), func(ctx context.Context, a *answer) error {
+			x, err := explain.Of(ctx, a.from, a.cfg, q)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return explainJSON(out, cfg, x)
+				return a.explainJSON(x)
 			}
-			return explainText(out, words{cfg.QuantityScale}, x, q.At)
+			return a.explainText(x, q.At)
 		})
 	}
 	return watch.Wrap(e, cmd)
 }
 
-func explainJSON(out io.Writer, cfg *manifest.Config, x *explain.Explanation) error {
-	l, err := newList(out, answerOf(cfg.Namespace, cfg.QuantityScale, &x.Answer, x.Day), "versions")
+func (a *answer) explainJSON(x *explain.Explanation) error {
+	l, err := newList(a.out, a.head(&x.Answer, x.Day), "versions")
 	if err != nil {
 		return err
 	}
@@ -97,31 +94,31 @@ func explainJSON(out io.Writer, cfg *manifest.Config, x *explain.Explanation) er
 	return l.close()
 }
 
-func explainText(out io.Writer, w words, x *explain.Explanation, at *explain.Point) error {
-	fmt.Fprintln(out, w.headline(&x.Answer, x.Day, at))
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+func (a *answer) explainText(x *explain.Explanation, at *explain.Point) error {
+	fmt.Fprintln(a.out, a.headline(&x.Answer, x.Day, at))
+	table := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	if len(x.Versions) == 0 {
-		fmt.Fprintln(out, "\nNothing was ever published of it.")
+		fmt.Fprintln(a.out, "\nNothing was ever published of it.")
 	} else {
 		fmt.Fprint(table, "\nOUTPUT\tDAY\tVERSION\tVALUE\tSOURCE\tCAUSE\tCOMMITTED\tPUBLISHED\n")
 	}
 	for i := range x.Versions {
 		v := &x.Versions[i]
-		fmt.Fprintf(table, "%v\t%v\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Output.Kind, v.Output.Day, v.Change.Version, w.value(&v.Change, v.Threshold),
-			coordinates(v.Cause.Partition, v.Cause.Offset), w.cause(&v.Cause), clock(v.Cause.Committed), published(v.Published, v.Cause.Partition))
+		fmt.Fprintf(table, "%v\t%v\t%d\t%s\t%s\t%s\t%s\t%s\n", v.Output.Kind, v.Output.Day, v.Change.Version, a.value(&v.Change, v.Threshold),
+			coordinates(v.Cause.Partition, v.Cause.Offset), a.cause(&v.Cause), clock(v.Cause.Committed), published(v.Published, v.Cause.Partition))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s is the sum of\n", w.quantity(x.Balance.Close))
+	fmt.Fprintf(a.out, "\n%s is the sum of\n", a.quantity(x.Balance.Close))
 	if x.Blocked != nil {
-		fmt.Fprintf(out, "what applied before source %s, which blocked the key: %s\n", coordinates(x.Blocked.Partition, x.Blocked.Offset), w.cause(x.Blocked))
+		fmt.Fprintf(a.out, "what applied before source %s, which blocked the key: %s\n", coordinates(x.Blocked.Partition, x.Blocked.Offset), a.cause(x.Blocked))
 	}
 	fmt.Fprint(table, "\nAMOUNT\tTOTAL\tDAY\tSOURCE\tASSERTION\n")
 	for i := range x.Lines {
 		l := &x.Lines[i]
-		source, text := w.line(l, x.Key.Partition)
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", w.signed(l.Amount), phrase.Scaled(l.Total, w.scale), l.Day, source, text)
+		source, text := a.line(l, x.Key.Partition)
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", a.signed(l.Amount), phrase.Scaled(l.Total, a.scale), l.Day, source, text)
 	}
 	return table.Flush()
 }

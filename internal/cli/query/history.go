@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -14,10 +13,8 @@ import (
 	"amends/internal/cli/watch"
 	"amends/internal/explain"
 	"amends/internal/ledger"
-	"amends/internal/manifest"
 	"amends/internal/phrase"
 	"amends/internal/report"
-	"amends/internal/store/postgres/reader"
 )
 
 // flushEvery bounds the rows that a table's columns wait for.
@@ -50,22 +47,22 @@ A key without a valid record is exit 1, also where it is configured.`,
 		if err != nil {
 			return err
 		}
-		return r.look(cmd.Context(), func(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, out io.Writer) error {
-			told, err := explain.History(ctx, from, cfg, q, nil)
+		return r.look(cmd.Context(), func(ctx context.Context, a *answer) error {
+			told, err := explain.History(ctx, a.from, a.cfg, q, nil)
 			if err != nil {
 				return err
 			}
 			each := func(fn func(*explain.Version) error) error {
-				_, err := explain.History(ctx, from, cfg, q, fn)
+				_, err := explain.History(ctx, a.from, a.cfg, q, fn)
 				return err
 			}
 			switch form {
 			case target.FormJSON:
-				return historyJSON(out, cfg, told, each)
+				return a.historyJSON(told, each)
 			case target.FormCSV:
-				return historyCSV(out, words{cfg.QuantityScale}, each)
+				return a.historyCSV(each)
 			}
-			return historyText(out, words{cfg.QuantityScale}, told, q, each)
+			return a.historyText(told, q, each)
 		})
 	}
 	return watch.Wrap(e, cmd)
@@ -74,15 +71,15 @@ A key without a valid record is exit 1, also where it is configured.`,
 // versions calls a function with every version of an answer.
 type versions func(func(*explain.Version) error) error
 
-func historyText(out io.Writer, w words, told *explain.Told, q *explain.Question, each versions) error {
+func (a *answer) historyText(told *explain.Told, q *explain.Question, each versions) error {
 	about := key(q.Key)
 	if q.Day != 0 {
 		about += " " + q.Day.String()
 	}
-	fmt.Fprintf(out, "%s: %s, of them %s and %s\n", about, phrase.Counted(told.Versions, "version"), phrase.Counted(told.Corrections, "correction"),
+	fmt.Fprintf(a.out, "%s: %s, of them %s and %s\n", about, phrase.Counted(told.Versions, "version"), phrase.Counted(told.Corrections, "correction"),
 		phrase.Counted(told.Withdrawals, "withdrawal"))
-	fmt.Fprintln(out, "now "+w.headline(&told.Answer, 0, q.At))
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(a.out, "now "+a.headline(&told.Answer, 0, q.At))
+	table := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(table, "\nSEQUENCE\tOUTPUT\tDAY\tVERSION\tVALUE\tSOURCE\tCAUSE\tARRIVED\tCOMMITTED\tPUBLISHED\n")
 	rows := 0
 	err := each(func(v *explain.Version) error {
@@ -93,7 +90,7 @@ func historyText(out io.Writer, w words, told *explain.Told, q *explain.Question
 			}
 		}
 		_, err := fmt.Fprintf(table, "%d\t%v\t%v\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Sequence, v.Output.Kind, v.Output.Day, v.Change.Version,
-			w.value(&v.Change, v.Threshold), coordinates(c.Partition, c.Offset), w.cause(c), arrived(c.Arrived), clock(c.Committed),
+			a.value(&v.Change, v.Threshold), coordinates(c.Partition, c.Offset), a.cause(c), arrived(c.Arrived), clock(c.Committed),
 			published(v.Published, c.Partition))
 		return err
 	})
@@ -103,14 +100,14 @@ func historyText(out io.Writer, w words, told *explain.Told, q *explain.Question
 	return table.Flush()
 }
 
-func historyJSON(out io.Writer, cfg *manifest.Config, told *explain.Told, each versions) error {
+func (a *answer) historyJSON(told *explain.Told, each versions) error {
 	head := struct {
 		jsonAnswer
 		Versions    int64 `json:"told"`
 		Corrections int64 `json:"corrections"`
 		Withdrawals int64 `json:"withdrawals"`
-	}{answerOf(cfg.Namespace, cfg.QuantityScale, &told.Answer, 0), told.Versions, told.Corrections, told.Withdrawals}
-	l, err := newList(out, head, "versions")
+	}{a.head(&told.Answer, 0), told.Versions, told.Corrections, told.Withdrawals}
+	l, err := newList(a.out, head, "versions")
 	if err != nil {
 		return err
 	}
@@ -120,8 +117,8 @@ func historyJSON(out io.Writer, cfg *manifest.Config, told *explain.Told, each v
 	return l.close()
 }
 
-func historyCSV(out io.Writer, w words, each versions) error {
-	c := report.NewCSV(out, "partition", "sequence", "output", "item", "location", "day", "version", "present", "value", "cause_offset", "cause_txn_id",
+func (a *answer) historyCSV(each versions) error {
+	c := report.NewCSV(a.out, "partition", "sequence", "output", "item", "location", "day", "version", "present", "value", "cause_offset", "cause_txn_id",
 		"cause_revision", "cause_day", "arrived_at", "committed_at", "published_at", "output_offset")
 	err := each(func(v *explain.Version) error {
 		s := &v.Cause
@@ -133,7 +130,7 @@ func historyCSV(out io.Writer, w words, each versions) error {
 			arrived = stamp(time.UnixMilli(s.Arrived))
 		}
 		return c.Row(strconv.Itoa(int(s.Partition)), strconv.FormatInt(int64(v.Sequence), 10), v.Output.Kind.String(), v.Output.Key.Item, v.Output.Key.Location,
-			dayField(v.Output.Day), strconv.FormatInt(int64(v.Change.Version), 10), strconv.FormatBool(v.Change.Present), w.field(&v.Change),
+			dayField(v.Output.Day), strconv.FormatInt(int64(v.Change.Version), 10), strconv.FormatBool(v.Change.Present), a.field(&v.Change),
 			strconv.FormatInt(int64(s.Offset), 10), s.Assertion.TxnID, strconv.FormatInt(int64(s.Assertion.Revision), 10), dayField(s.Assertion.Payload.Day),
 			arrived, stamp(s.Committed), at, where)
 	})

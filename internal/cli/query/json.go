@@ -129,20 +129,21 @@ func dayOf(d ledger.Day) *string {
 // stamp writes a time to the microsecond, which is what the database keeps, so that times sort as text.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
-func answerOf(namespace string, scale int32, a *explain.Answer, as ledger.Day) jsonAnswer {
-	j := jsonAnswer{Schema: 1, Namespace: namespace, Item: a.Key.Key.Item, Location: a.Key.Key.Location, Partition: int32(a.Key.Partition), Scale: scale,
-		Known: jsonKnown{Partition: int32(a.Known.Partition), Frontier: int64(a.Known.Frontier), Complete: !a.Known.Early},
-		AsOf:  dayOf(as), Balance: a.Balance.Close, Scaled: words{scale}.quantity(a.Balance.Close), Day: dayOf(a.Balance.Day),
-		Alert: alertOf(&a.Balance, a.Threshold), Status: json.RawMessage("null")}
-	if a.Balance.Day != 0 {
-		version := int64(a.Balance.Version)
+// head is what an answer about a key begins with.
+func (a *answer) head(x *explain.Answer, as ledger.Day) jsonAnswer {
+	j := jsonAnswer{Schema: 1, Namespace: a.cfg.Namespace, Item: x.Key.Key.Item, Location: x.Key.Key.Location, Partition: int32(x.Key.Partition), Scale: a.scale,
+		Known: jsonKnown{Partition: int32(x.Known.Partition), Frontier: int64(x.Known.Frontier), Complete: !x.Known.Early},
+		AsOf:  dayOf(as), Balance: x.Balance.Close, Scaled: a.quantity(x.Balance.Close), Day: dayOf(x.Balance.Day),
+		Alert: alertOf(&x.Balance, x.Threshold), Status: json.RawMessage("null")}
+	if x.Balance.Day != 0 {
+		version := int64(x.Balance.Version)
 		j.Version = &version
 	}
-	if a.Status != nil {
-		j.Status, j.Trusted = wire.AppendStatus(nil, a.Status), !a.Status.Blocked
+	if x.Status != nil {
+		j.Status, j.Trusted = wire.AppendStatus(nil, x.Status), !x.Status.Blocked
 	}
-	if a.Blocked != nil {
-		s := sourceOf(a.Blocked, true)
+	if x.Blocked != nil {
+		s := sourceOf(x.Blocked, true)
 		j.Frozen = &s
 	}
 	return j
