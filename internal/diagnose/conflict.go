@@ -12,16 +12,17 @@ import (
 
 // current explains the reasons of a page of blocked keys.
 func (r *reading) current(after reader.Place) error {
-	keys, err := r.BlockedKeys(r.ctx, after.Partition, int64(after.Offset), r.limit)
+	found, err := r.BlockedKeys(r.ctx, after.Partition, int64(after.Offset), r.limit+1)
 	if err != nil {
 		return err
 	}
+	keys, more := cut(found, r.limit)
 	for i := range keys {
 		if err := r.explain(&keys[i]); err != nil {
 			return err
 		}
 	}
-	if len(keys) == r.limit {
+	if more {
 		last := keys[len(keys)-1]
 		r.report.CurrentNext = fmt.Sprintf("%d/%d", last.Cause.Partition, last.After)
 	}
@@ -76,12 +77,14 @@ func (r *reading) recorded(p ledger.Partition, key ledger.KeyID, txns []string) 
 
 // superseded lists a page of conflicts, each at the first of its records.
 func (r *reading) superseded(after reader.Place) error {
-	page, err := r.ConflictingRecords(r.ctx, after, r.limit)
+	found, err := r.ConflictingRecords(r.ctx, after, r.limit+1)
 	if err != nil {
 		return err
 	}
-	if len(page) > 0 {
-		after = page[len(page)-1].Place
+	page, more := cut(found, r.limit)
+	if more {
+		last := page[len(page)-1].Place
+		r.report.SupersededNext = fmt.Sprintf("%d/%d/%d", last.Partition, last.KeyID, last.Offset)
 	}
 	for len(page) > 0 {
 		n := 1
@@ -93,11 +96,7 @@ func (r *reading) superseded(after reader.Place) error {
 		}
 		page = page[n:]
 	}
-	more, err := r.ConflictingRecords(r.ctx, after, 1)
-	if err == nil && len(more) > 0 {
-		r.report.SupersededNext = fmt.Sprintf("%d/%d/%d", after.Partition, after.KeyID, after.Offset)
-	}
-	return err
+	return nil
 }
 
 // ofKey adds the conflicts of one key that begin with one of the given records and do not stand among the current ones.

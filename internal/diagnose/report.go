@@ -208,18 +208,24 @@ func (r *reading) totals() error {
 }
 
 func (r *reading) rejected(after reader.Place) error {
-	page, err := r.RejectedRecords(r.ctx, after.Partition, after.Offset, r.limit)
+	found, err := r.RejectedRecords(r.ctx, after.Partition, after.Offset, r.limit+1)
 	if err != nil {
 		return err
 	}
+	page, more := cut(found, r.limit)
 	for _, one := range page {
 		r.report.Rejected.Records = append(r.report.Rejected.Records, record(one))
 	}
-	if len(page) == r.limit {
+	if more {
 		last := page[len(page)-1]
 		r.report.Rejected.Next = fmt.Sprintf("%d/%d", last.Partition, last.Offset)
 	}
 	return nil
+}
+
+// cut returns a page of at most limit entries of what was found, which was asked for one more, and whether there is another page.
+func cut[T any](found []T, limit int) (page []T, more bool) {
+	return found[:min(len(found), limit)], len(found) > limit
 }
 
 func record(r reader.Rejected) Record {
