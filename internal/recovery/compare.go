@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/store/postgres/reader"
+	"amends/internal/verify"
+	"amends/internal/verify/stored"
 )
 
 // ErrDifferent: two namespaces do not publish the same (exit 5).
@@ -121,20 +122,9 @@ func cuts(ctx context.Context, s *reader.Snapshot) ([]ledger.Frontier, error) {
 	states, err := s.Partitions(ctx)
 	out := make([]ledger.Frontier, len(states))
 	for i := range states {
-		out[i] = cut(&states[i])
+		out[i] = verify.CutOf(states[i])
 	}
 	return out, err
-}
-
-// cut is the source frontier that a partition's view rows stand for (S10).
-func cut(s *store.PartitionState) ledger.Frontier {
-	switch {
-	case s.View == nil:
-		return 0
-	case s.View.Sequence == s.Owned.Sequence:
-		return s.Owned.Frontier
-	}
-	return ledger.Frontier(s.View.Cause + 1)
 }
 
 func (c *comparing) partition(ctx context.Context, x, y *reader.Snapshot, p ledger.Partition) error {
@@ -153,7 +143,7 @@ func (c *comparing) partition(ctx context.Context, x, y *reader.Snapshot, p ledg
 		case !moreB:
 			order = -1
 		default:
-			order = compareIDs(a.ID, b.ID)
+			order = stored.CompareIDs(a.ID, b.ID)
 		}
 		var left, right *store.ViewRow
 		if order <= 0 {
@@ -243,15 +233,4 @@ func samePayload(a, b *store.ViewRow) bool {
 		return a.Status.Equal(*b.Status)
 	}
 	return (a.Status == nil) == (b.Status == nil) && a.Close == b.Close && a.Previous == b.Previous && a.Threshold == b.Threshold
-}
-
-// compareIDs is the order in which a snapshot gives the rows of a partition.
-func compareIDs(a, b ledger.OutputID) int {
-	last := func(id ledger.OutputID) int {
-		if id.Kind == ledger.TrustStatus {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(last(a), last(b)), cmp.Compare(a.Day, b.Day), cmp.Compare(a.Kind, b.Kind))
 }

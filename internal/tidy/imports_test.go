@@ -78,7 +78,7 @@ var table = map[string]rule{
 	// edges
 	"@fixtures":        {},
 	"roles":            {internal: "ledger manifest store broker worker delivery lease"},
-	"recovery":         {internal: "ledger manifest wire store store/postgres store/postgres/reader broker lease verify report provision roles pause"},
+	"recovery":         {internal: "ledger manifest wire store store/postgres store/postgres/reader broker lease verify verify/stored report provision roles pause"},
 	"embedded/process": {external: "golang.org/x"},
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},

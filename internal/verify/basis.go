@@ -73,7 +73,7 @@ func (r *run) settle(b *Basis) {
 		r.find(p, &x)
 		if x.Verified {
 			v := r.compared[p].View
-			x.Cut = Cut{Frontier: cutOf(r.compared[p]), Output: v.Output, Sequence: v.Sequence, Cause: v.Cause}
+			x.Cut = Cut{Frontier: CutOf(r.compared[p]), Output: v.Output, Sequence: v.Sequence, Cause: v.Cause}
 			blocked := map[ledger.StockKey]ledger.Status{}
 			for _, k := range r.report.Blocked {
 				if k.Partition == p {

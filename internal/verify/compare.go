@@ -105,7 +105,7 @@ func (r *run) comparable(states []store.PartitionState) error {
 	r.skipped = make([]Code, len(states))
 	var tail ledger.Frontier
 	for p := range states {
-		more := cutOf(states[p]) - r.prefix.parts[p].at
+		more := CutOf(states[p]) - r.prefix.parts[p].at
 		switch {
 		case states[p].View == nil:
 		case states[p].View.Stopped && !r.audit:

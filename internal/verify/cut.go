@@ -35,9 +35,9 @@ func missingPosition(s store.PartitionState) string {
 	return ""
 }
 
-// cutOf returns the cut of a partition: its frontier if the view has applied everything, else the source offset after
+// CutOf returns the cut of a partition: its frontier if the view has applied everything, else the source offset after
 // the cause of the last output applied, 0 if none (S10).
-func cutOf(s store.PartitionState) ledger.Frontier {
+func CutOf(s store.PartitionState) ledger.Frontier {
 	switch {
 	case s.View == nil:
 		return 0
@@ -117,7 +117,7 @@ func (r *run) reach(budget context.Context) error {
 // for where a position row is missing.
 func (r *run) reached(states []store.PartitionState) bool {
 	for p, mark := range r.marks {
-		if states[p].View != nil && (cutOf(states[p]) < mark || r.Deep && ahead(states[p]) && states[p].Owned.Frontier < mark) {
+		if states[p].View != nil && (CutOf(states[p]) < mark || r.Deep && ahead(states[p]) && states[p].Owned.Frontier < mark) {
 			return false
 		}
 	}
@@ -167,7 +167,7 @@ func (r *run) readStable(ctx context.Context) (bool, error) {
 // startOver forgets what the oracle holds past the cuts of partitions, to read their source again.
 func (r *run) startOver(states []store.PartitionState) {
 	for p := range states {
-		if cutOf(states[p]) < r.prefix.parts[p].at {
+		if CutOf(states[p]) < r.prefix.parts[p].at {
 			r.prefix.reset(ledger.Partition(p))
 		}
 	}
@@ -176,7 +176,7 @@ func (r *run) startOver(states []store.PartitionState) {
 // readToCuts reads every partition up to its cut, unless it is past it already.
 func (r *run) readToCuts(ctx context.Context, states []store.PartitionState) error {
 	for p := range states {
-		if err := r.prefix.extend(ctx, ledger.Partition(p), cutOf(states[p])); err != nil {
+		if err := r.prefix.extend(ctx, ledger.Partition(p), CutOf(states[p])); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (r *run) incomplete(ctx context.Context) error {
 }
 
 func (r *run) boundary(p ledger.Partition, s store.PartitionState) {
-	b := Boundary{Partition: p, SourceEnd: cutOf(s)}
+	b := Boundary{Partition: p, SourceEnd: CutOf(s)}
 	if s.View != nil {
 		b.OutputEnd = s.View.Output
 		r.report.Messages += int64(s.View.Sequence)
@@ -243,7 +243,7 @@ func (r *run) missing(p ledger.Partition, s store.PartitionState, stable ledger.
 	if s.View != nil && s.View.Stopped {
 		r.stoppedReason(p, s)
 	}
-	target := cutOf(s)
+	target := CutOf(s)
 	if !r.Live {
 		target = r.marks[p]
 	}

@@ -43,7 +43,7 @@ func (r *run) tell() { r.Progress(r.read, max(r.total, r.read)) }
 func (r *run) expect(states []store.PartitionState) {
 	r.total = 0
 	for p, s := range states {
-		end := cutOf(s)
+		end := CutOf(s)
 		if r.marks != nil {
 			end = max(end, r.marks[p])
 		}
