@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"amends/internal/broker"
+	"amends/internal/ledger"
 	"amends/internal/pipelinetest"
+	"amends/internal/store"
 	"amends/internal/verify"
 )
 
@@ -57,14 +59,36 @@ func TestS10TopicsAreLookedAtAgain(t *testing.T) {
 				calm.Topics = count
 				want(t, run(t, calm), verify.Pass)
 				j := job(w)
+				j.Store = tampered{Snapshots: w.NS, row: on(at(ledger.Balance, 2), func(r *store.ViewRow) { r.Close = 51; redo(r) })}
 				j.Topics = &changing{Topics: w.Admin, topic: side.topic(w), from: max(count.looks, 3), change: change}
 				r := run(t, j)
 				want(t, r, verify.Unavailable)
-				if r.Reasons[0].Code != side.code {
-					t.Errorf("%+v", r.Reasons)
+				if len(r.Reasons) != 1 || r.Reasons[0].Code != side.code || r.Differences != 0 || r.First != nil {
+					t.Errorf("%+v, %d differences, first %+v", r.Reasons, r.Differences, r.First)
 				}
 			})
 		}
+	}
+}
+
+// S10: a history that cannot be read the second time, for the journal, is UNAVAILABLE; that the journal has rows of what could not
+// be read is no difference.
+func TestS10UnreadableForTheJournalIsNoDifference(t *testing.T) {
+	t.Parallel()
+	j := job(worked(t))
+	j.Live, j.Deep = true, true
+	source, opened := j.Source, 0
+	j.Source = func() (verify.Reader, error) {
+		r, err := source()
+		if opened++; opened == 2 {
+			r = unreadable{r}
+		}
+		return r, err
+	}
+	r := run(t, j)
+	want(t, r, verify.Unavailable)
+	if len(r.Reasons) != 1 || r.Reasons[0].Code != verify.HistoryUnreadable || r.Differences != 0 || r.First != nil {
+		t.Errorf("%+v, %d differences, first %+v", r.Reasons, r.Differences, r.First)
 	}
 }
 

@@ -144,9 +144,10 @@ func (r *run) side(topic string) Code {
 	return OutputIdentity
 }
 
+// unavailable says why nothing can be established. What was found until then is not told: it may come of the same cause.
 func (r *run) unavailable(code Code, err error) {
+	r.restart()
 	r.report.Status = Unavailable
-	r.report.Reasons = nil
 	r.report.because(code, -1, -1, -1, err.Error())
 }
 
