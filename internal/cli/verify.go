@@ -104,7 +104,6 @@ func (a *app) verifySession(ctx context.Context, t *target.Target, s *target.Ses
 		return g, nil
 	}
 	bar := progress.On(a.Stderr, a.Getenv).Start("verify", "records", 0)
-	defer bar.Done()
 	j.Progress = func(done, total int64) {
 		bar.SetTotal(total)
 		bar.Set(done)
