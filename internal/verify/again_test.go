@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,7 +88,8 @@ func TestS10UnreadableForTheJournalIsNoDifference(t *testing.T) {
 	}
 	r := run(t, j)
 	want(t, r, verify.Unavailable)
-	if len(r.Reasons) != 1 || r.Reasons[0].Code != verify.HistoryUnreadable || r.Differences != 0 || r.First != nil {
+	if len(r.Reasons) != 1 || r.Reasons[0].Code != verify.HistoryUnreadable || !strings.HasPrefix(r.Reasons[0].Detail, "read source partition 0: ") ||
+		r.Differences != 0 || r.First != nil {
 		t.Errorf("%+v, %d differences, first %+v", r.Reasons, r.Differences, r.First)
 	}
 }

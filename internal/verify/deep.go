@@ -73,7 +73,7 @@ func (r *run) deepJournal(ctx context.Context, s store.Snapshot, source Reader, 
 		r.report.add(Difference{What: Journal, Partition: p, Offset: -1, Detail: err.Error()})
 		err = nil
 	}
-	if err != nil {
+	if err != nil && readErr == nil {
 		return nil, fmt.Errorf("read journal of partition %d: %w", p, err)
 	}
 	if record, ok := next(); ok {
