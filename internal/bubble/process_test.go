@@ -34,6 +34,7 @@ type proc struct {
 // life is one run of a process.
 type life struct {
 	w      *world
+	p      *proc
 	name   string
 	net    *network
 	port   *port
@@ -94,7 +95,7 @@ func (p *proc) start() (*life, error) {
 	w := p.w
 	p.mu.Lock()
 	p.born++
-	l := &life{w: w, name: fmt.Sprintf("%s.%d", p.name, p.born), paused: newValve(), done: make(chan struct{}), gone: make(chan struct{})}
+	l := &life{w: w, p: p, name: fmt.Sprintf("%s.%d", p.name, p.born), paused: newValve(), done: make(chan struct{}), gone: make(chan struct{})}
 	p.mu.Unlock()
 	l.net = newNetwork(w.stack, func() { w.struck("reply really lost") })
 	l.port = &port{w: w, l: l}
@@ -181,7 +182,7 @@ func (w *world) ended(l *life) {
 		w.broken("stop", "%s ends with an integrity stop and nothing is wrong: %v", l.name, err)
 	case stop:
 		w.count("other topic noticed")
-		w.noticed[l.name] = true
+		w.noticed[l.p.name] = true
 	case errors.Is(err, store.ErrFence):
 		w.count("ended as fenced")
 	case errors.Is(err, worker.ErrUnresolved), errors.Is(err, delivery.ErrUnresolved):

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime/pprof"
+	"slices"
 	"testing/synctest"
 	"time"
 
 	"amends/internal/broker"
 	"amends/internal/ledger"
+	"amends/internal/roles"
 	"amends/internal/sim/serial"
 	"amends/internal/sim/topic"
 	"amends/internal/verify"
@@ -153,11 +155,16 @@ func (w *world) settled() bool {
 	return true
 }
 
-// alarmed reports whether a process for each role that the new topic concerns has ended because of it.
+// alarmed reports whether every process that the new topic concerns has ended because of it.
 func (w *world) alarmed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.noticed) >= 2
+	return !slices.ContainsFunc(w.procs, func(p *proc) bool { return p.concerned(w.recreated) && !w.noticed[p.name] })
+}
+
+// concerned reports whether a process reads or writes a topic.
+func (p *proc) concerned(topic string) bool {
+	return slices.ContainsFunc(p.roles, func(r roles.Role) bool { return (r == roles.Source) == (topic == sourceName) })
 }
 
 func (w *world) where() string {
