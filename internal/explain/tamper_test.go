@@ -43,3 +43,31 @@ func TestTamperedJournalIsNotExplained(t *testing.T) {
 		t.Errorf("%+v", x.Balance)
 	}
 }
+
+// Outputs whose key has no row are not left out.
+func TestOutputsOfALostKeyAreNotLeftOut(t *testing.T) {
+	t.Parallel()
+	cfg, records := example(t)
+	s := newStored(t, cfg)
+	for _, rec := range records {
+		s.add(t, rec)
+	}
+	_, err := s.conn.Exec(context.Background(), "DELETE FROM amends.keys")
+	s.ok(err)
+	for what, read := range map[string]func(context.Context, *reader.Snapshot) error{
+		"a tail": func(ctx context.Context, from *reader.Snapshot) error {
+			tail, err := explain.Start(ctx, from, cfg, nil, true)
+			s.ok(err)
+			return tail.Round(ctx, from, func(*explain.Version) error { return nil })
+		},
+		"a comparison": func(ctx context.Context, from *reader.Snapshot) error {
+			return explain.Compare(ctx, from, cfg, explain.Span{After: explain.Said{Frontier: 5, Next: 11}}, nil, func(*explain.Difference) error { return nil })
+		},
+	} {
+		s.look(func(ctx context.Context, from *reader.Snapshot) {
+			if err := read(ctx, from); !errors.Is(err, store.ErrIntegrity) {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+}

@@ -97,7 +97,7 @@ func (r *Snapshot) Frontiers(ctx context.Context) ([]store.Cut, error) {
 func (r *Snapshot) Entries(ctx context.Context, k StoredKey, from, to ledger.Frontier, published bool, fn func(*Entry) error) error {
 	var one entries
 	return r.stream(ctx, "read journal of a key", "key_journal", func(v [][]byte) error {
-		e, err := one.read(v)
+		e, err := one.read(v, one.decisions.Read)
 		if err != nil {
 			return err
 		}
@@ -125,24 +125,18 @@ func (r *Snapshot) Changed(ctx context.Context, p ledger.Partition, from, to led
 func (r *Snapshot) keyed(ctx context.Context, verb, name string, fn func(*Entry) error, params ...[]byte) error {
 	var one entries
 	return r.stream(ctx, fmt.Sprintf("%s of partition %d", verb, session.ReadInt32(params[1])), name, func(v [][]byte) error {
-		e, err := one.read(v)
+		e, err := one.read(v, one.decisions.ReadKeyed)
 		if err != nil {
 			return err
 		}
-		if v[keyColumn] == nil {
-			return fmt.Errorf("journal row at offset %d: no key of id %d: %w", e.Decision.Offset, e.Decision.KeyID, store.ErrIntegrity)
-		}
-		e.Decision.Assertion.Key = ledger.StockKey{Item: string(v[keyColumn]), Location: string(v[keyColumn+1])}
 		return fn(e)
 	}, params...)
 }
 
 // Columns behind those that package row reads.
 const (
-	keyColumn       = iota + 14 // item, location
-	_               = iota + 14
-	committedColumn = iota + 14
-	receiptsColumn  = iota + 14
+	committedColumn = iota + 16
+	receiptsColumn
 )
 
 // entries reads rows into one entry after the other.
@@ -151,9 +145,9 @@ type entries struct {
 	decisions row.Decisions
 }
 
-func (r *entries) read(v [][]byte) (*Entry, error) {
+func (r *entries) read(v [][]byte, decode func([][]byte, *ledger.Decision) error) (*Entry, error) {
 	r.entry = Entry{Receipts: r.entry.Receipts[:0], Committed: moment(session.ReadInt64(v[committedColumn]))}
-	if err := r.decisions.Read(v, &r.entry.Decision); err != nil {
+	if err := decode(v, &r.entry.Decision); err != nil {
 		return nil, err
 	}
 	const size = 32

@@ -3,7 +3,7 @@ SELECT j.source_offset, j.broker_ms, j.key_id, j.revision, j.quantity, j.sequenc
 FROM (SELECT c.key_id, keys.item, keys.location
       FROM (SELECT DISTINCT key_id FROM amends.journal
             WHERE namespace_id = $1 AND partition = $2 AND source_offset >= $3 AND source_offset < $4 AND outputs > 0) AS c
-      JOIN amends.keys ON keys.namespace_id = $1 AND keys.partition = $2 AND keys.key_id = c.key_id
+      LEFT JOIN amends.keys ON keys.namespace_id = $1 AND keys.partition = $2 AND keys.key_id = c.key_id
       ORDER BY keys.item, keys.location) AS k
 CROSS JOIN LATERAL (
     SELECT * FROM amends.journal

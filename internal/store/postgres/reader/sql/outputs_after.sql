@@ -1,7 +1,7 @@
 SELECT j.source_offset, j.broker_ms, j.key_id, j.revision, j.quantity, j.sequence, j.day, j.state, j.kind, j.class, j.rejection,
        j.digest, j.txn_id, j.body, k.item, k.location, j.committed_at, r.packed
 FROM amends.journal AS j
-JOIN amends.keys AS k ON k.namespace_id = $1 AND k.partition = $2 AND k.key_id = j.key_id
+LEFT JOIN amends.keys AS k ON k.namespace_id = $1 AND k.partition = $2 AND k.key_id = j.key_id
 LEFT JOIN LATERAL (
     SELECT string_agg(int8send(first_sequence) || int8send(next_sequence) || int8send(output_offset) || timestamptz_send(acknowledged_at), ''::bytea
                       ORDER BY first_sequence) AS packed
