@@ -14,6 +14,7 @@ import (
 	"amends/internal/cli/target"
 	"amends/internal/inspect"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/progress"
 	"amends/internal/provision"
 	"amends/internal/usage"
@@ -163,7 +164,7 @@ func (a *app) load(ctx context.Context, t *target.Target, file string, format pr
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "published %s to %s\n", usage.Counted(int64(n), "record"), t.Manifest.SourceTopic)
+	fmt.Fprintf(a.Stderr, "published %s to %s\n", phrase.Counted(n, "record"), t.Manifest.SourceTopic)
 	return nil
 }
 

@@ -87,7 +87,7 @@ var table = map[string]rule{
 	"cli/watch":        {internal: "store broker usage cli/target", external: "github.com/spf13 golang.org/x"},
 	"cli/manual":       {internal: "invariant usage embedded cli/target", external: "github.com/spf13"},
 	"cli/query":        {internal: "cli/target cli/watch explain inspect ledger manifest provision report store/postgres/reader usage wire pause phrase", external: "github.com/spf13"},
-	"cli/proof":        {internal: "audit broker cli/target manifest provision report store usage verify", external: "github.com/spf13"},
+	"cli/proof":        {internal: "audit broker cli/target manifest phrase provision report store usage verify", external: "github.com/spf13"},
 	"showcase/barrier": {external: pgx},
 	"showcase/account": {internal: "report"},
 	"showcase/crash":   {internal: "ledger manifest wire workload store store/postgres store/postgres/reader broker provision verify report embedded/process showcase/account showcase/barrier @fixtures pause"},
@@ -97,7 +97,7 @@ var table = map[string]rule{
 	"cli/migrate":      {internal: "store store/postgres store/postgres/grants usage cli/target cli/watch", external: "github.com/spf13"},
 	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose store/postgres/checkup", external: "github.com/spf13"},
 	"cli/importing":    {internal: "broker usage progress provision intake cli/target phrase", external: "github.com/spf13"},
-	"cli":              {internal: "cli/migrate cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
+	"cli":              {internal: "cli/migrate cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage phrase progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
 	"@cmd/amendsctl":   {internal: "cli"},
 

@@ -19,11 +19,3 @@ func Report(out io.Writer, program string, err error) {
 
 // OneLine writes an error on one line that is safe to show on a terminal (phrase.OneLine).
 func OneLine(err error) string { return phrase.OneLine(err.Error()) }
-
-// Counted writes a number with its noun, whose plural ends in s.
-func Counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

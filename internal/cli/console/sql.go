@@ -13,6 +13,7 @@ import (
 
 	"amends/internal/cli/target"
 	"amends/internal/cli/watch"
+	"amends/internal/phrase"
 	"amends/internal/store/postgres/console"
 	"amends/internal/usage"
 )
@@ -139,7 +140,7 @@ func (a *asker) ask(ctx context.Context, statement string) error {
 		return wrong(err)
 	}
 	if a.form == target.FormText {
-		fmt.Fprintf(a.words, "(%s)\n", usage.Counted(rows, "row"))
+		fmt.Fprintf(a.words, "(%s)\n", phrase.Counted(rows, "row"))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"amends/internal/audit"
 	"amends/internal/broker"
 	"amends/internal/cli/target"
+	"amends/internal/phrase"
 	"amends/internal/provision"
 	"amends/internal/report"
 	"amends/internal/store"
@@ -174,6 +175,6 @@ func write(out io.Writer, c *audit.Cycle, asJSON bool) error {
 		how = "everything, as " + c.Why
 	}
 	_, err := fmt.Fprintf(out, "%s  %s  compared %s: %s of %s, %.2f s; %s\n", report.Headline(c.Report), c.Now.UTC().Format(time.RFC3339), how,
-		usage.Counted(int64(c.Outputs), "output"), usage.Counted(int64(c.Keys), "key"), c.Elapsed.Seconds(), age)
+		phrase.Counted(c.Outputs, "output"), phrase.Counted(c.Keys, "key"), c.Elapsed.Seconds(), age)
 	return err
 }
