@@ -67,7 +67,6 @@ var codes = map[string]struct {
 	"recovery.ErrDestination":  {recovery.ErrDestination, 13},
 	"recovery.ErrUncertain":    {recovery.ErrUncertain, 12},
 	"recovery.ErrName":         {recovery.ErrName, 2},
-	"recovery.ErrDifferent":    {recovery.ErrDifferent, 1},
 	"recovery.ErrPartitions":   {recovery.ErrPartitions, 2},
 	"recovery.ErrHistory":      {recovery.ErrHistory, 11},
 	"verify.ErrUnbound":        {verify.ErrUnbound, 2},

@@ -17,9 +17,6 @@ import (
 	"amends/internal/verify/stored"
 )
 
-// ErrDifferent: two namespaces do not publish the same (exit 5).
-var ErrDifferent = errors.New("the namespaces differ")
-
 // ErrPartitions: namespaces with different numbers of partitions have no order in common (exit 2).
 var ErrPartitions = errors.New("namespaces with different numbers of partitions cannot be compared")
 
