@@ -66,7 +66,7 @@ func sample(ctx context.Context, o broker.Options, m *manifest.Manifest, ends []
 	var n int64
 	var failed error
 	began := time.Now() // the way to the first record counts: what follows it may have come with it
-	for range sourceRecords(ctx, source, ledger.Partition(longest), ends[longest], &failed) {
+	for range sourceRecords(ctx, source.ReadTo, ledger.Partition(longest), ends[longest], &failed) {
 		if n++; n == sampleRecords || time.Since(began) > sampleTime {
 			break
 		}

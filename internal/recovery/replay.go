@@ -144,7 +144,7 @@ func (s *scan) partition(ctx context.Context, x *reader.Snapshot, p ledger.Parti
 	owned := states[p].Owned
 	at := Position{Partition: p, Frontier: owned.Frontier, Sequence: owned.Sequence, Epoch: owned.Token.Epoch}
 	var failed error
-	next, stop := iter.Pull(sourceRecords(ctx, s.source, p, owned.Frontier, &failed))
+	next, stop := iter.Pull(sourceRecords(ctx, s.source.ReadTo, p, owned.Frontier, &failed))
 	defer stop()
 	record, more := next()
 	advance := func() {
@@ -197,8 +197,12 @@ func (s *scan) found(f Fault, p ledger.Partition, at ledger.Offset) {
 // errEnough ends a reading whose reader takes no more.
 var errEnough = errors.New("enough")
 
-// sourceRecords yields the visible records of a partition below end; failed is set before it ends early.
-func sourceRecords(ctx context.Context, from *broker.Reader, p ledger.Partition, end ledger.Frontier, failed *error) iter.Seq[ledger.SourceRecord] {
+// readTo is broker.Reader.ReadTo.
+type readTo func(ctx context.Context, p ledger.Partition, from, end ledger.Frontier, fn func(ledger.SourceRecord) error) (ledger.Frontier, error)
+
+// sourceRecords yields the visible records of a partition below end; failed is set before it ends early. The broker gives the
+// next record within readPatience, however long the reader looks at one.
+func sourceRecords(ctx context.Context, read readTo, p ledger.Partition, end ledger.Frontier, failed *error) iter.Seq[ledger.SourceRecord] {
 	return func(yield func(ledger.SourceRecord) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -206,8 +210,9 @@ func sourceRecords(ctx context.Context, from *broker.Reader, p ledger.Partition,
 			cancel(fmt.Errorf("%w: nothing was read for %v", broker.ErrUnavailable, readPatience))
 		})
 		defer silent.Stop()
-		at, err := from.ReadTo(ctx, p, 0, end, func(r ledger.SourceRecord) error {
-			silent.Reset(readPatience)
+		at, err := read(ctx, p, 0, end, func(r ledger.SourceRecord) error {
+			silent.Stop()
+			defer silent.Reset(readPatience)
 			if !yield(r) {
 				return errEnough
 			}
