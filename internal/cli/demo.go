@@ -279,15 +279,12 @@ func (d *demo) outro(r *showcase.Result, stops bool) {
 // command writes a command as it can be pasted: with the path that this program was started by, and the stack's own
 // directory where it is not the default.
 func (d *demo) command(text string) string {
-	line := d.Program + " " + d.named(text)
+	line := target.Quote(d.Program) + " " + d.named(text)
 	if standard, err := embedded.DefaultDir(); err != nil || filepath.Clean(standard) != d.dir {
-		line = "AMENDS_DIR=" + quote(d.dir) + " " + line
+		line = "AMENDS_DIR=" + target.Quote(d.dir) + " " + line
 	}
 	return line
 }
-
-// quote writes a word for a POSIX shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // tell tells the story of the scenario.
 func (d *demo) tell(ctx context.Context, data *workload.Dataset) (*showcase.Result, error) {

@@ -110,16 +110,16 @@ func place(address string) string {
 
 // commands are those that look further at what a run leaves.
 func (p *play) commands(path string, on services) []string {
-	named := " -manifest " + quote(path)
+	named := " -manifest " + target.Quote(path)
 	var out []string
 	if on.stack != nil {
-		dev := p.command("dev") + " -dir " + quote(on.stack.Dir())
+		dev := p.command("dev") + " -dir " + target.Quote(on.stack.Dir())
 		if !on.stack.Attached() {
 			out = append(out, dev+"    # the stack again; leave it running and go on beside it")
 		}
 		out = append(out, `eval "$(`+dev+`)"    # names the running stack's services`)
 	} else {
-		named += " -brokers " + quote(strings.Join(on.brokers.Brokers, ","))
+		named += " -brokers " + target.Quote(strings.Join(on.brokers.Brokers, ","))
 	}
 	for _, name := range p.parts.Look {
 		out = append(out, p.command(name)+named)
@@ -128,15 +128,6 @@ func (p *play) commands(path string, on services) []string {
 }
 
 // command writes a command as it can be pasted.
-func (p *play) command(text string) string { return quote(p.Program) + " " + p.parts.Named(text) }
-
-// quote writes a word for a POSIX shell, plain where it is plain.
-func quote(s string) string {
-	plain := strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:,", r))
-	}) < 0
-	if plain && s != "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+func (p *play) command(text string) string {
+	return target.Quote(p.Program) + " " + p.parts.Named(text)
 }
