@@ -37,9 +37,8 @@ type Answer struct {
 	Key     reader.StoredKey
 	Known   Known
 	Balance Balance
-	// Threshold and Opening are the key's configuration (S2).
+	// Threshold is that of the key's configuration, nil where it has no alerts (S2).
 	Threshold *int64
-	Opening   int64
 }
 
 // Version is one published version of an output (S8), with the record behind it.
@@ -80,7 +79,7 @@ func walk(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Q
 	if !ok {
 		return nil, Answer{}, fmt.Errorf("key of id %d is not of this configuration: %w", key.ID, store.ErrIntegrity)
 	}
-	answer := Answer{Key: key, Opening: terms.OpeningBalance, Threshold: terms.Threshold}
+	answer := Answer{Key: key, Threshold: terms.Threshold}
 	if answer.Known, err = known(ctx, from, key.Partition, q.At); err != nil {
 		return nil, answer, err
 	}

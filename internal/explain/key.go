@@ -18,7 +18,6 @@ import (
 type NoKey struct {
 	Key        ledger.StockKey
 	Near       []ledger.StockKey
-	Opening    int64 // meaningful where Configured
 	Configured bool
 }
 
@@ -51,10 +50,7 @@ func Find(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, key 
 		return found[0], nil
 	}
 	refusal := &NoKey{Key: key}
-	var terms manifest.Terms
-	if terms, refusal.Configured = cfg.Terms(key); refusal.Configured {
-		refusal.Opening = terms.OpeningBalance
-	}
+	_, refusal.Configured = cfg.Terms(key)
 	if refusal.Near, err = near(ctx, from, key); err != nil {
 		return reader.StoredKey{}, err
 	}
