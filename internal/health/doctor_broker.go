@@ -11,10 +11,6 @@ import (
 	"amends/internal/phrase"
 )
 
-// leastMessage is what the largest envelope with its key needs, in bytes: a status with 16 reasons, every identifier of 512 bytes
-// escaped to six each.
-const leastMessage = 128 << 10
-
 func (e *examination) brokers() {
 	e.area = "broker"
 	for _, d := range e.Brokers {
@@ -100,9 +96,9 @@ func (e *examination) layout(role, name string, f *TopicFacts) {
 	default:
 		e.when(l.MinInSync < 2, Warning, role+" replicas", fmt.Sprintf("%d copies, min.insync.replicas=%d", l.Replicas, l.MinInSync), "one copy is enough for an acknowledgement, and can be lost with its broker", "set min.insync.replicas=2 on "+name)
 	}
-	if l.MaxMessageBytes > 0 {
-		e.when(l.MaxMessageBytes < leastMessage, Warning, role+" message size", fmt.Sprintf("max.message.bytes=%d", l.MaxMessageBytes),
-			fmt.Sprintf("the largest record of the contract needs %d", leastMessage), "raise max.message.bytes on "+name)
+	if l.MaxMessageBytes > 0 { // it bounds batches of records
+		e.when(l.MaxMessageBytes < broker.ProduceBatchBytes, Warning, role+" message size", fmt.Sprintf("max.message.bytes=%d", l.MaxMessageBytes),
+			fmt.Sprintf("a batch is refused that is larger, and amends sends up to %d bytes in one", broker.ProduceBatchBytes), "raise max.message.bytes on "+name)
 	}
 }
 

@@ -24,7 +24,7 @@ func sound(t *testing.T) *Facts {
 	}
 	topic := func(name, incarnation string) TopicFacts {
 		return TopicFacts{Topic: broker.Topic{Name: name, Incarnation: incarnation, Partitions: 2, Cleanup: "delete", RetentionMS: -1, RetentionBytes: -1, Start: []ledger.Offset{0, 0}},
-			Layout: broker.Layout{Replicas: 3, MinInSync: 2, MaxMessageBytes: 1 << 20}}
+			Layout: broker.Layout{Replicas: 3, MinInSync: 2, MaxMessageBytes: broker.ProduceBatchBytes}}
 	}
 	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	f := &Facts{Now: now, Newest: now.Add(-time.Minute), Manifest: &manifest.Manifest{SourceTopic: "s", Config: cfg, Output: &manifest.Output{Topic: "o", Incarnation: output, Partitions: 2}},
@@ -70,7 +70,7 @@ func TestDoctorNamesEachFault(t *testing.T) {
 		"one copy":             {func(f *Facts) { f.Source.Layout.Replicas = 1 }, Warning, "source replicas", "1 copy"},
 		"out of sync":          {func(f *Facts) { f.Source.Layout.Short = []ledger.Partition{0} }, Warning, "source replicas", "too few in sync on 1 partition"},
 		"acknowledged by one":  {func(f *Facts) { f.Source.Layout.MinInSync = 1 }, Warning, "source replicas", "min.insync.replicas=1"},
-		"small messages":       {func(f *Facts) { f.Output.Layout.MaxMessageBytes = leastMessage - 1 }, Warning, "output message size", "131071"},
+		"small messages":       {func(f *Facts) { f.Output.Layout.MaxMessageBytes = broker.ProduceBatchBytes - 1 }, Warning, "output message size", "999999"},
 		"old server":           {func(f *Facts) { f.Server.Version, f.Server.VersionText = 140_012, "14.12" }, Failure, "version", "14.12"},
 		"untested server":      {func(f *Facts) { f.Server.Version = 190_000 }, Warning, "version", "PostgreSQL"},
 		"encoding":             {func(f *Facts) { f.Server.Encoding = "LATIN1" }, Failure, "encoding", "LATIN1"},
