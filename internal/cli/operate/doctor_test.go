@@ -285,7 +285,7 @@ func (x *space) as(role, address string) string {
 	return u.String()
 }
 
-// run0 runs SQL as the owner.
+// sql runs statements as the role that the commands use.
 func (x *space) sql(sql string) {
 	x.t.Helper()
 	conn, err := pgx.Connect(context.Background(), x.Env["AMENDS_DATABASE_URL"])

@@ -135,12 +135,16 @@ func TestStatusWithoutBroker(t *testing.T) {
 	}
 }
 
-// An empty database is refused with 13 and stays empty; wrong usage is 2; a database that is away is 1 (design section 8).
+// Wrong usage, a manifest that is not there and a database that is not named are 2 (design section 8).
 func TestReadCommandsRefuse(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
 	for _, line := range []string{"status -max-lag -1s", "status -blocked 1001", "status -o yaml", "status extra"} {
 		x.want(2, "", line)
+	}
+	delete(x.Env, "AMENDS_DATABASE_URL")
+	for _, line := range []string{"status", "inspect", "diagnostics"} {
+		x.want(2, "AMENDS_DATABASE_URL", line)
 	}
 	x.Env["AMENDS_MANIFEST"] = x.Path("none.json")
 	x.want(2, "no such file", "status")
