@@ -20,6 +20,13 @@ func plainCSV() Options {
 	return Options{Format: CSV, Encoding: UTF8, Delimiter: ',', Quoted: true, Header: true}
 }
 
+// with is plainCSV with a change.
+func with(change func(*Options)) Options {
+	o := plainCSV()
+	change(&o)
+	return o
+}
+
 func dumpOf(table string) Options {
 	return Options{Format: SQL, Encoding: UTF8, Table: table, Backslash: true}
 }
@@ -54,11 +61,6 @@ func read(t *testing.T, text string, o Options) ([]string, []string, error) {
 
 func TestCSVRows(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*Options)) Options {
-		o := plainCSV()
-		change(&o)
-		return o
-	}
 	for name, c := range map[string]struct {
 		text    string
 		options Options
@@ -108,11 +110,6 @@ func TestCSVRows(t *testing.T) {
 
 func TestFilesThatAreNotWhatTheOptionsSay(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*Options)) Options {
-		o := plainCSV()
-		change(&o)
-		return o
-	}
 	namedDump := dumpOf("x")
 	namedDump.Columns = []string{"a", "b"}
 	for name, c := range map[string]struct {

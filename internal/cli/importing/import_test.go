@@ -199,17 +199,19 @@ func TestWrongInvocations(t *testing.T) {
 	}
 }
 
+func (d *desk) manifest() *manifest.Manifest {
+	d.t.Helper()
+	m, err := manifest.Parse([]byte(d.Read("pipeline.json")))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return m
+}
+
 // published returns what the source topic holds, partition by partition.
 func (d *desk) published() []string {
 	d.t.Helper()
-	raw, err := os.ReadFile(d.Path("pipeline.json"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	m, err := manifest.Parse(raw)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	m := d.manifest()
 	options := broker.Options{Brokers: strings.Split(d.Env["AMENDS_BROKERS"], ",")}
 	admin, err := broker.Open(options)
 	if err != nil {
@@ -306,14 +308,7 @@ func TestImportGoesOn(t *testing.T) {
 // guarded holds the loader's guard of the source while fn runs.
 func (d *desk) guarded(fn func()) {
 	d.t.Helper()
-	raw, err := os.ReadFile(d.Path("pipeline.json"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	m, err := manifest.Parse(raw)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	m := d.manifest()
 	db, err := postgres.Open(d.t.Context(), postgres.Options{URL: d.Env["AMENDS_DATABASE_URL"]})
 	if err != nil {
 		d.t.Fatal(err)
