@@ -121,6 +121,7 @@ stopped, running it again is safe: what is there already becomes DUPLICATE evide
 	a.OutputFlag(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "`file` to load, a regular one")
 	cmd.Flags().StringVar(&format, "format", string(provision.JSONL), "`format` of the file: jsonl or raw")
+	target.Complete(cmd, "format", provision.JSONL, provision.Raw)
 	usage.Own(cmd, "format", "source-load-format") // that of inspect is another
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asJSON, err := a.JSON()

@@ -29,6 +29,7 @@ nothing outside itself.`,
 	e.ManifestFlag(cmd)
 	e.BrokersFlag(cmd)
 	cmd.Flags().StringVarP(&format, "format", "o", format, "`form` of the answer on stdout: text, json or html")
+	target.Complete(cmd, "format", "text", "json", "html")
 	usage.Own(cmd, "format", "inspect-format") // that of source load is another
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		write := inspect.ProgressText

@@ -70,6 +70,7 @@ ends its processes.`,
 	e.BrokersFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.form, "output", "o", string(account.Text), "`form` of the report on stdout: text, json or html")
+	target.Complete(cmd, "output", account.Text, account.JSON, account.HTML)
 	f.StringVar(&o.file, "report", "", "`file` to write the report to as well; its name's end says the form: .html, .json, else text")
 	f.StringVar(&o.namespace, "namespace", "", "`name` of the namespace to make (default: showcase- and the time)")
 	f.StringVar(&o.work, "work", "", "`directory` to make for manifest and logs (default: amends-NAMESPACE in the directory for temporary files)")

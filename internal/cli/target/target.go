@@ -50,20 +50,20 @@ func (e *Env) BrokersFlag(cmd *cobra.Command) {
 // OutputFlag adds -o to a command.
 func (e *Env) OutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text or json")
-	complete(cmd, "output", FormText, FormJSON)
+	Complete(cmd, "output", FormText, FormJSON)
 }
 
 // RowsFlag adds -o to a command whose answer is rows; Form says which form is wanted.
 func (e *Env) RowsFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text, json or csv")
-	complete(cmd, "output", FormText, FormJSON, FormCSV)
+	Complete(cmd, "output", FormText, FormJSON, FormCSV)
 }
 
-// complete names the values that a flag of a command takes.
-func complete(cmd *cobra.Command, flag string, forms ...Form) {
-	list := make([]cobra.Completion, len(forms))
-	for i, f := range forms {
-		list[i] = string(f)
+// Complete names the values that a flag of a command takes, for the shell.
+func Complete[V ~string](cmd *cobra.Command, flag string, values ...V) {
+	list := make([]cobra.Completion, len(values))
+	for i, v := range values {
+		list[i] = string(v)
 	}
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 	invariant.That(err == nil, "the flag to complete is there: "+flag)
