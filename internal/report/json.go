@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"amends/internal/ledger"
@@ -154,16 +153,10 @@ func causeOf(c store.Cause) jsonCause {
 
 // appendPayload appends a payload as envelopes hold it (S8).
 func appendPayload(dst []byte, p *verify.Payload) []byte {
-	switch p.Kind {
-	case ledger.TrustStatus:
-		if p.Status == nil {
-			return append(dst, "null"...)
-		}
-		return wire.AppendStatus(dst, p.Status)
-	case ledger.Alert:
-		return fmt.Appendf(dst, `{"previous":%d,"close":%d,"threshold":%d}`, p.Previous, p.Close, p.Threshold)
+	if p.Kind == ledger.TrustStatus && p.Status == nil {
+		return append(dst, "null"...)
 	}
-	return fmt.Appendf(dst, `{"close":%d}`, p.Close)
+	return wire.AppendPayload(dst, &wire.Envelope{Output: ledger.OutputID{Kind: p.Kind}, Status: p.Status, Close: p.Close, Previous: p.Previous, Threshold: p.Threshold})
 }
 
 // reasons returns the list of reasons of a status payload.

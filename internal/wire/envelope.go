@@ -75,7 +75,7 @@ func (p *pieces) append(dst []byte, e *Envelope) []byte {
 	dst = strconv.AppendInt(dst, int64(e.Version), 10)
 	if e.Present {
 		dst = append(dst, `,"present":true,"payload":`...)
-		dst = appendPayload(dst, e)
+		dst = AppendPayload(dst, e)
 	} else {
 		dst = append(dst, `,"present":false,"payload":null`...)
 	}
@@ -110,7 +110,8 @@ func appendCause(dst []byte, c Cause) []byte {
 	return append(dst, `},"repair":{"index":`...)
 }
 
-func appendPayload(dst []byte, e *Envelope) []byte {
+// AppendPayload appends the payload of e alone, which is present (S8): its kind, status and numbers are all that is read.
+func AppendPayload(dst []byte, e *Envelope) []byte {
 	switch e.Output.Kind {
 	case ledger.TrustStatus:
 		return AppendStatus(dst, e.Status)

@@ -208,15 +208,10 @@ func publishedOf(p *reader.Publication) *jsonPublished {
 
 // payloadOf is the payload of S8, null for a withdrawal.
 func payloadOf(c *ledger.Change, threshold int64) json.RawMessage {
-	switch {
-	case !c.Present:
+	if !c.Present {
 		return json.RawMessage("null")
-	case c.Kind == ledger.Balance:
-		return fmt.Appendf(nil, `{"close":%d}`, c.Close)
-	case c.Kind == ledger.Alert:
-		return fmt.Appendf(nil, `{"previous":%d,"close":%d,"threshold":%d}`, c.Previous, c.Close, threshold)
 	}
-	return wire.AppendStatus(nil, c.Status)
+	return wire.AppendPayload(nil, &wire.Envelope{Output: ledger.OutputID{Kind: c.Kind}, Status: c.Status, Close: c.Close, Previous: c.Previous, Threshold: threshold})
 }
 
 func lineOf(l *explain.Line, in ledger.Partition) jsonLine {
