@@ -82,7 +82,7 @@ func serve(listen net.Listener, dial func() (net.Conn, error), admit func(net.Co
 			}
 			ended := make(chan struct{}, 2)
 			carry := func(to, from net.Conn, out bool) {
-				buffer := make([]byte, 1<<16)
+				buffer := make([]byte, 1<<14)
 				for {
 					n, err := from.Read(buffer)
 					gate(n, out)

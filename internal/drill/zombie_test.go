@@ -44,11 +44,15 @@ func (s *space) backend(pid string) string {
 // input makes the next commit of a role certain: one record on partition 0.
 func (s *space) input(n int) { s.send(movement(fmt.Sprintf("Z-%d", n), n%s.keys, 0, 5, n%days)) }
 
+// The valve lets through more than a COPY's beginning and less than one record of a bulk, with what goes beside it: how many
+// records the role's poll finds at once is left to chance.
+const through, begun, big = 45_000, 20_000, 64_000
+
 // bulk is a batch of some megabytes.
 func (s *space) bulk(n int) {
 	var records []*kgo.Record
 	for i := range 60 {
-		records = append(records, &kgo.Record{Key: []byte(keyOf(0, 0)), Value: []byte(fmt.Sprintf("no assertion Z%d-%d %s", n, i, strings.Repeat("x", 64_000)))})
+		records = append(records, &kgo.Record{Key: []byte(keyOf(0, 0)), Value: []byte(fmt.Sprintf("no assertion Z%d-%d %s", n, i, strings.Repeat("x", big)))})
 	}
 	s.send(records...)
 }
@@ -59,7 +63,6 @@ func (s *space) stopInCommit(role string, holder *process, n int, v *valve) (doi
 	s.t.Helper()
 	l := s.hold(role)
 	defer l.release()
-	const through, begun = 500_000, 50_000
 	if v != nil {
 		v.arm(through)
 		s.bulk(n)

@@ -173,12 +173,12 @@ func TestS12WorkerWithoutPartitionsIsReady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if why := a.ready.reason(); why == "" {
+	if why := a.ready.why(); why == "" {
 		t.Fatal("ready while the database is away")
 	}
 	a.Revoked(t.Context(), a.all)
 	a.Assigned(t.Context(), nil)
-	if why := a.ready.reason(); why != "" {
+	if why := a.ready.why(); why != "" {
 		t.Errorf("not ready because of %q", why)
 	}
 }
@@ -208,11 +208,11 @@ func TestS12WaitsArePartitionsOwn(t *testing.T) {
 	}
 	a.started[1].waits = 1 // as after a wait of its own
 	a.started[1].done()
-	if why := a.ready.reason(); !strings.HasPrefix(why, "database: ") {
+	if why := a.ready.why(); !strings.HasPrefix(why, "database: ") {
 		t.Fatalf("waits for %q while partition 0 waits for the database", why)
 	}
 	a.Revoked(t.Context(), a.all[:1])
-	if why := a.ready.reason(); why != "" {
+	if why := a.ready.why(); why != "" {
 		t.Errorf("not ready because of %q, which no partition waits for", why)
 	}
 }

@@ -305,7 +305,7 @@ func TestS12ReadyAgainAfterAnUnknownCommit(t *testing.T) {
 			if !strings.Contains(b.log.String(), "not ready") {
 				t.Error("it did not say that it was not ready")
 			}
-			if why := b.part.ready.reason(); why != "" {
+			if why := b.part.ready.why(); why != "" {
 				t.Errorf("not ready at the end because of %q", why)
 			}
 		})

@@ -225,3 +225,10 @@ func history(from, n int) []string {
 	}
 	return out
 }
+
+// why is the reason for which a role is not ready, read beside the goroutines that change it.
+func (r *readiness) why() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reason()
+}

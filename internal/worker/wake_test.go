@@ -123,11 +123,11 @@ func TestS3UnreadableBatchIsToldAndEndsNothing(t *testing.T) {
 	}
 	r.wg.Go(r.watch)
 	time.Sleep(lookEvery + lookEvery/2)
-	if !strings.Contains(r.ready.reason(), "records:") {
-		t.Errorf("not ready because of %q after a look", r.ready.reason())
+	if why := r.ready.why(); !strings.Contains(why, "records:") {
+		t.Errorf("not ready because of %q after a look", why)
 	}
 	r.life.Assigned(ctx, nil)
-	if why := r.ready.reason(); why != "" {
+	if why := r.ready.why(); why != "" {
 		t.Errorf("not ready because of %q after another assignment", why)
 	}
 	cancel()
