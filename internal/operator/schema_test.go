@@ -2,6 +2,7 @@ package operator
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func vague(path string, s *jsonschema.Schema) (paths []string) {
 	return paths
 }
 
-// Every command that answers in JSON has its schema, and every schema its command.
+// Every command that answers in JSON has its schema, and every schema its command and its place in the reference.
 func TestEveryAnswerHasItsSchema(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
@@ -71,10 +72,17 @@ func TestEveryAnswerHasItsSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	reference, err := os.ReadFile(filepath.Join(schemas, "..", "json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".schema.json")
 		if !answers[name] {
 			t.Errorf("%s belongs to no command", f)
+		}
+		if !strings.Contains(string(reference), "](schemas/"+filepath.Base(f)+")") {
+			t.Errorf("json.md does not name %s", f)
 		}
 		delete(answers, name)
 	}
