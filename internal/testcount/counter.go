@@ -31,6 +31,7 @@ type counter struct {
 	tests   map[string]int    // a package's tests
 	absent  map[string]int    // what was absent, and for how many tests
 	failed  []string
+	figures []string // of tests that passed
 
 	passes, failures, skips int
 }
@@ -88,6 +89,7 @@ func (c *counter) end(n name, e event) {
 	switch e.Action {
 	case "pass":
 		c.passes++
+		c.figure(n)
 	case "fail":
 		c.failures++
 		c.failed = append(c.failed, n.pkg+" "+n.test)
@@ -95,6 +97,16 @@ func (c *counter) end(n name, e event) {
 	case "skip":
 		c.skips++
 		c.absent[absence(c.printed[n])]++
+	}
+}
+
+// figure keeps what a test printed after "figure: ", with its package and name.
+func (c *counter) figure(n name) {
+	for _, p := range c.printed[n] {
+		if _, what, found := strings.Cut(p, "figure: "); found {
+			what = n.test + ": " + strings.TrimPrefix(strings.TrimSpace(what), n.test+": ")
+			c.figures = append(c.figures, strings.TrimPrefix(n.pkg, "amends/internal/")+" "+what)
+		}
 	}
 }
 
@@ -130,6 +142,9 @@ func (c *counter) close() error {
 	for n := range c.open { // a binary that was killed ends no test
 		c.failures++
 		c.failed = append(c.failed, strings.TrimSpace(n.pkg+" "+n.test)+" (never ended)")
+	}
+	for _, f := range c.figures {
+		fmt.Fprintln(c.out, "figure:", f)
 	}
 	slices.Sort(c.failed)
 	for _, f := range c.failed {

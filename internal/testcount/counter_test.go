@@ -29,6 +29,19 @@ func TestCounts(t *testing.T) {
 absent, 1 tests skipped: a broker; to have it: start one
 tests: 1 passed, 0 failed, 1 skipped
 `, false},
+		{"figures", `{"Action":"start","Package":"amends/internal/p"}
+{"Action":"run","Package":"amends/internal/p","Test":"TestA"}
+{"Action":"output","Package":"amends/internal/p","Test":"TestA","Output":"    a_test.go:1: figure: 3 kills\n"}
+{"Action":"run","Package":"amends/internal/p","Test":"TestA/b"}
+{"Action":"output","Package":"amends/internal/p","Test":"TestA/b","Output":"    a_test.go:2: figure: TestA/b: 4 kills\n"}
+{"Action":"pass","Package":"amends/internal/p","Test":"TestA/b"}
+{"Action":"pass","Package":"amends/internal/p","Test":"TestA"}
+{"Action":"pass","Package":"amends/internal/p","Elapsed":1}
+`, `ok    amends/internal/p                            1.0 s  2 tests
+figure: p TestA/b: 4 kills
+figure: p TestA: 3 kills
+tests: 2 passed, 0 failed, 0 skipped
+`, false},
 		{"failure", `{"Action":"start","Package":"p"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"why\n"}

@@ -2,7 +2,7 @@
 //
 //	go test -json ./... | go run ./internal/testcount -o artifacts/test.json
 //
-// Owns: a line a package, what failed tests printed, the names of absences, and the closing line of counts.
+// Owns: a line a package, what failed tests printed, the figures of the others, the names of absences, and the closing line of counts.
 //
 // Does not own: running the tests.
 //
