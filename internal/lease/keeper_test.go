@@ -87,66 +87,72 @@ func (f *faulty) AcquireService(ctx context.Context, role store.Role, p ledger.P
 // TestSC38RenewedLeaseIsKept: the work of three partitions and two roles outlives the time to live under one renewal
 // loop, and nobody else gets in.
 func TestSC38RenewedLeaseIsKept(t *testing.T) {
-	_, ns := namespace(t)
-	f := &faulty{Store: ns}
-	k := lease.New(f, "a", fast(lease.Options{}))
-	var wg sync.WaitGroup
-	for _, role := range []store.Role{store.Relay, store.View} {
-		for p := range ledger.Partition(3) {
-			wg.Go(func() {
-				err := k.Hold(t.Context(), role, p, func(ctx context.Context, l store.Lease) error {
-					time.Sleep(600 * time.Millisecond)
-					if _, err := ns.AcquireService(ctx, role, p, "b", time.Second); !errors.Is(err, store.ErrServiceBusy) {
-						t.Errorf("another holder: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		_, ns := namespace(t)
+		f := &faulty{Store: ns}
+		k := lease.New(f, "a", fast(lease.Options{}))
+		var wg sync.WaitGroup
+		for _, role := range []store.Role{store.Relay, store.View} {
+			for p := range ledger.Partition(3) {
+				wg.Go(func() {
+					err := k.Hold(t.Context(), role, p, func(ctx context.Context, l store.Lease) error {
+						time.Sleep(600 * time.Millisecond)
+						if _, err := ns.AcquireService(ctx, role, p, "b", time.Second); !errors.Is(err, store.ErrServiceBusy) {
+							t.Errorf("another holder: %v", err)
+						}
+						return ctx.Err()
+					})
+					if err != nil {
+						t.Error(err)
 					}
-					return ctx.Err()
 				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
+			}
 		}
-	}
-	wg.Wait()
-	if f.most != 6 || f.renewed > 20 {
-		t.Errorf("%d renewals of at most %d leases: one statement should renew all six", f.renewed, f.most)
-	}
-	if l, err := ns.AcquireService(t.Context(), store.Relay, 0, "b", time.Second); err != nil || l.Term != 2 {
-		t.Errorf("after the release: %+v %v", l, err)
-	}
+		wg.Wait()
+		if f.most != 6 || f.renewed > 20 {
+			t.Errorf("%d renewals of at most %d leases: one statement should renew all six", f.renewed, f.most)
+		}
+		if l, err := ns.AcquireService(t.Context(), store.Relay, 0, "b", time.Second); err != nil || l.Term != 2 {
+			t.Errorf("after the release: %+v %v", l, err)
+		}
+	})
 }
 
-// TestSC38StandbyTakesOverFromTheDead: a holder that renews no more is followed within its time to live; its own work
-// ends as fenced once it asks again.
+// TestSC38StandbyTakesOverFromTheDead: a holder that renews no more is followed within its time to live and a wait of the
+// standby's; its own work ends as fenced once it asks again.
 func TestSC38StandbyTakesOverFromTheDead(t *testing.T) {
-	_, ns := namespace(t)
-	var silent sync.Mutex
-	f := &faulty{Store: ns, renewal: func() error { silent.Lock(); defer silent.Unlock(); return nil }}
-	dead, standby := lease.New(f, "a", fast(lease.Options{})), lease.New(ns, "b", fast(lease.Options{}))
-	started, first := make(chan store.Lease, 2), make(chan error, 1)
-	go func() {
-		first <- dead.Hold(t.Context(), store.View, 0, func(ctx context.Context, l store.Lease) error {
-			started <- l
-			<-ctx.Done()
-			return ctx.Err()
+	synctest.Test(t, func(t *testing.T) {
+		_, ns := namespace(t)
+		speaks := make(chan struct{}, 1) // holds a token while the dead one may speak
+		speaks <- struct{}{}
+		f := &faulty{Store: ns, renewal: func() error { speaks <- <-speaks; return nil }}
+		o := fast(lease.Options{})
+		dead, standby := lease.New(f, "a", o), lease.New(ns, "b", o)
+		started, first := make(chan store.Lease, 2), make(chan error, 1)
+		go func() {
+			first <- dead.Hold(t.Context(), store.View, 0, func(ctx context.Context, l store.Lease) error {
+				started <- l
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		old := <-started
+		<-speaks
+		began := time.Now()
+		err := standby.Hold(t.Context(), store.View, 0, func(_ context.Context, l store.Lease) error {
+			if took := time.Since(began); took > o.TTL+o.Retry || l.Term != old.Term+1 || l.Nonce == old.Nonce {
+				t.Errorf("taken after %s: %+v", took, l)
+			}
+			speaks <- struct{}{}
+			if err := <-first; !errors.Is(err, store.ErrFence) {
+				t.Errorf("the former holder ended with %v", err)
+			}
+			return nil
 		})
-	}()
-	old := <-started
-	silent.Lock()
-	began := time.Now()
-	err := standby.Hold(t.Context(), store.View, 0, func(_ context.Context, l store.Lease) error {
-		if took := time.Since(began); took > 2*time.Second || l.Term != old.Term+1 || l.Nonce == old.Nonce {
-			t.Errorf("taken after %s: %+v", took, l)
+		if err != nil {
+			t.Fatal(err)
 		}
-		silent.Unlock()
-		if err := <-first; !errors.Is(err, store.ErrFence) {
-			t.Errorf("the former holder ended with %v", err)
-		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestSC38NoStandbyIsBusy(t *testing.T) {
@@ -200,15 +206,17 @@ func TestAcquireWaitsOrGivesUp(t *testing.T) {
 
 // TestRenewalsThatFailEndNothing: only the store's word that a lease is lost does.
 func TestRenewalsThatFailEndNothing(t *testing.T) {
-	_, ns := namespace(t)
-	f := &faulty{Store: ns, renewal: func() error { return store.ErrUnavailable }}
-	err := lease.New(f, "a", fast(lease.Options{})).Hold(t.Context(), store.Relay, 0, func(ctx context.Context, _ store.Lease) error {
-		time.Sleep(500 * time.Millisecond)
-		return ctx.Err()
+	synctest.Test(t, func(t *testing.T) {
+		_, ns := namespace(t)
+		f := &faulty{Store: ns, renewal: func() error { return store.ErrUnavailable }}
+		err := lease.New(f, "a", fast(lease.Options{})).Hold(t.Context(), store.Relay, 0, func(ctx context.Context, _ store.Lease) error {
+			time.Sleep(500 * time.Millisecond)
+			return ctx.Err()
+		})
+		if err != nil || f.renewed < 3 {
+			t.Fatalf("%d renewals: %v", f.renewed, err)
+		}
 	})
-	if err != nil || f.renewed < 3 {
-		t.Fatalf("%d renewals: %v", f.renewed, err)
-	}
 }
 
 // TestPromotionTakesTheLeaseAgain: fenced by another server history is not fenced by another holder (S12).
