@@ -104,7 +104,8 @@ func publish(t *testing.T, o Options, topic Topic, p ledger.Partition, values ..
 	return offsets
 }
 
-// transaction writes values to partition 0 in a transaction, left open when end is nil.
+// transaction writes values to partition 0 in a transaction, left open when end is nil. An end is answered before its marker is
+// written (Apache Kafka): it is waited for, so that offsets after it are known.
 func transaction(t *testing.T, o Options, topic Topic, id string, end *bool, values ...string) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(o.Brokers...), kgo.TransactionalID(id), kgo.DefaultProduceTopic(topic.Name), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -125,8 +126,29 @@ func transaction(t *testing.T, o Options, topic Topic, id string, end *bool, val
 		if err := client.EndTransaction(ctx, kgo.TransactionEndTry(*end)); err != nil {
 			t.Fatal(err)
 		}
+		closed(t, o, topic)
 	}
 	return client
+}
+
+// closed waits until partition 0 has no open transaction: everything up to its end is stable.
+func closed(t *testing.T, o Options, topic Topic) {
+	t.Helper()
+	a, ctx := openAdmin(t, o), bounded(t)
+	for {
+		ends, err := a.Ends(ctx, topic.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stable, err := a.Stable(ctx, topic.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stable[0] == ends[0] {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func reader(t *testing.T, o Options, topic Topic) *Reader {
@@ -307,10 +329,14 @@ func checkOpenTransactionHoldsBackAndIsNamed(t *testing.T, o Options, name strin
 	publish(t, o, topic, 0, "a")
 	client := transaction(t, o, topic, name+"-t1", nil, "x")
 	publish(t, o, topic, 0, "b")
+	r := reader(t, o, topic)
+	next, err := r.ReadTo(bounded(t), 0, 0, 1, func(ledger.SourceRecord) error { return nil })
+	if next != 1 || err != nil {
+		t.Fatalf("ReadTo = %d, %v; want 1", next, err)
+	}
 	ctx, cancel := context.WithTimeout(bounded(t), 700*time.Millisecond)
 	defer cancel()
-	r := reader(t, o, topic)
-	next, err := r.ReadTo(ctx, 0, 0, 3, func(ledger.SourceRecord) error { return nil })
+	next, err = r.ReadTo(ctx, 0, 1, 3, func(ledger.SourceRecord) error { return nil })
 	if next != 1 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("ReadTo = %d, %v; want 1 and a deadline", next, err)
 	}
