@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // quoted reads CSV as RFC 4180 has it, with any delimiter.
@@ -32,7 +33,9 @@ func (q *quoted) open() ([]string, *Row, error) {
 	}
 	q.skipped = skipped
 	q.in = csv.NewReader(q.text) // reads ahead in the buffer that it is given
-	q.in.Comma, q.in.FieldsPerRecord, q.in.ReuseRecord, q.in.TrimLeadingSpace = q.options.Delimiter, -1, true, q.options.Trim
+	q.in.Comma, q.in.FieldsPerRecord, q.in.ReuseRecord = q.options.Delimiter, -1, true
+	// So that a quote behind a space is one; white space that separates fields would be taken for what stands around them.
+	q.in.TrimLeadingSpace = q.options.Trim && !unicode.IsSpace(q.options.Delimiter)
 	q.after = q.skipped + 1
 	return head(q.next, q.options)
 }
@@ -128,7 +131,7 @@ func (q *quoted) next() (Row, error) {
 	return Row{}, wrapped(err)
 }
 
-const longRow = "a row of more than 1 MiB: is a quote opened and not closed?"
+const longRow = "a row of more than 1 MiB: is a quote opened and not closed, or are the line ends carriage returns alone?"
 
 // plain reads lines whose fields are separated by the delimiter, where quotes are characters like others.
 type plain struct {

@@ -17,6 +17,7 @@ type dump struct {
 	options Options
 	columns []string // of the statement at hand
 	all     []string // of the file
+	named   bool     // all is what the first statement names
 	fields  []string
 	text    []byte
 	line    int64
@@ -67,6 +68,7 @@ func (d *dump) open() ([]string, *Row, error) {
 	case d.all != nil && d.options.Columns != nil && !slices.Equal(d.all, d.options.Columns):
 		return nil, nil, &Error{Line: first.Line, Reason: fmt.Sprintf("the statement names columns %q, and the mapping expects %q", d.all, d.options.Columns)}
 	case d.all != nil:
+		d.named = d.options.Columns == nil
 	case d.options.Columns != nil:
 		d.all = d.options.Columns
 	default:
@@ -142,7 +144,11 @@ func (d *dump) row() (Row, error) {
 			break
 		}
 	}
-	if odd == nil && d.all != nil && d.columns != nil && !slices.Equal(d.columns, d.all) {
+	switch {
+	case odd != nil || d.all == nil:
+	case d.columns == nil && d.named:
+		odd = &Problem{Line: line, Reason: fmt.Sprintf("the statement names no columns, the first one %q; columns: in the mapping says that these are the table's, in its order", d.all)}
+	case d.columns != nil && !slices.Equal(d.columns, d.all):
 		odd = &Problem{Line: line, Reason: fmt.Sprintf("the statement names columns %q, the first one %q", d.columns, d.all)}
 	}
 	return Row{Line: line, Fields: d.fields, Problem: odd}, nil
