@@ -158,6 +158,11 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 		"txn_id is not unique":  {file: strings.ReplaceAll(rows, "bolt,a,2", "bolt,a,1"), first: "REFUSED: 1 problem", code: 2, cause: "has revision 1 already, with another content"},
 		"an escape sequence":    {file: rows + "\x1b[2Jbolt,a,4,2026-01-03,x\n", first: "REFUSED: 1 problem", code: 2, cause: "line 5: quantity"},
 		"a control character":   {file: rows + "\u009b2J,a,4,2026-01-03,1\n", first: "READY: 4 records"},
+		"quotes over lines":     {file: rows + "\"bolt\nM\"\"8\",a,4,2026-01-03,1\nbolt,a,x,2026-01-03,y\n", first: "REFUSED: 1 problem in 5 rows", code: 2, cause: "line 7: quantity"},
+		"a NUL":                 {file: rows + "bo\x00lt,a,4,2026-01-03,1\n", first: "READY: 4 records"},
+		"a column twice":        {file: strings.Replace(rows, "site", "sku", 1), code: 2, cause: `line 2: item: the file has two columns "sku"`},
+		"a line of 10 MB":       {file: rows + strings.Repeat("x", 10<<20) + "\n", first: "REFUSED: 1 problem in 4 rows", code: 2, cause: "line 5: a row of more than 1 MiB"},
+		"carriage returns":      {file: strings.ReplaceAll(rows, "\n", "\r"), code: 2, cause: "are the line ends of the file carriage returns alone?"},
 		"said twice in one way": {file: rows + "nut,a,3,2026-01-03,7\n", first: "READY: 4 records"},
 	} {
 		d := newDesk(t)
@@ -297,7 +302,10 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	d.Write("p", string(raw))
 	d.Write("stock.csv", rows+"nut,a,4,2026-01-04,1\n")
-	d.want(2, "unfinished import of other content (the file has changed)", importFile+" -execute -progress-file @p")
+	// Running that again would be refused again: it says nothing of going on.
+	if a := d.want(2, "unfinished import of other content (the file has changed)", importFile+" -execute -progress-file @p"); a.First() != "STOPPED: none of 4 records was published" {
+		t.Errorf("%s", a.Stdout)
+	}
 	d.want(2, "is no progress file", importFile+" -execute -progress-file @map.yaml")
 	d.want(2, "write progress file", importFile+" -execute -progress-file /nonexistent/p")
 	if len(d.published()) != 1 {

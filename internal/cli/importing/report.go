@@ -47,6 +47,7 @@ type report struct {
 	Line        int64            `json:"acknowledged_line"`
 	Schema      int              `json:"schema"`
 	Executed    bool             `json:"executed"`
+	begun       bool             // there is a progress file to go on from
 }
 
 type sample struct {
@@ -87,7 +88,7 @@ func newReport(j *job, count int64, err error) *report {
 		r.FirstDay, r.LastDay = &first, &last
 	}
 	if j.journal != nil {
-		r.Line = j.journal.Line()
+		r.begun, r.Line = true, j.journal.Line()
 	}
 	for _, one := range s.First {
 		out := sample{Line: one.Line, Value: one.Value}
@@ -244,6 +245,9 @@ func (r *report) headline() string {
 			return fmt.Sprintf("PUBLISHED: the last %d of %s to %s", r.Published, phrase.Counted(r.Records, "record"), r.SourceTopic)
 		}
 		return fmt.Sprintf("PUBLISHED: %s to %s", phrase.Counted(r.Records, "record"), r.SourceTopic)
+	}
+	if !r.begun {
+		return fmt.Sprintf("STOPPED: none of %s was published", phrase.Counted(r.Records, "record"))
 	}
 	return fmt.Sprintf("STOPPED: %d of %s were published now; running it again goes on after line %d", r.Published, phrase.Counted(r.Records, "record"), r.Line)
 }
