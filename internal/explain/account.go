@@ -23,7 +23,8 @@ func (s Standing) active() (ledger.Payload, bool) {
 
 // Cause is the source record behind an output version, with what it did to its transaction. Before is nil for the first
 // record of a transaction. Was is what the balances published before it hold of the transaction: Before, but while the key is
-// blocked what stood when it froze. Those of Tail and Compare are the record alone: they say nothing of Before, Was and After.
+// blocked what stood when it froze. Those of Tail and Compare are the record alone: they say nothing of Before, Was, After and
+// Frozen.
 type Cause struct {
 	Committed time.Time // by the database's clock
 	Before    *Standing
@@ -34,13 +35,14 @@ type Cause struct {
 	Arrived   int64 // the broker's timestamp in ms since 1970, for show only
 	Partition ledger.Partition
 	Class     ledger.Class
+	Frozen    bool // the key is BLOCKED after it
 }
 
 // Change returns by how much the record changed what its transaction adds to published balances, wherever it falls: nothing
-// where it contradicts, which freezes them. It returns false where a count takes part, which states a balance and adds nothing.
+// while the key is BLOCKED, which freezes them. It returns false where a count takes part, which states a balance and adds nothing.
 func (c *Cause) Change() (*big.Int, bool) {
 	change := new(big.Int)
-	if c.Class == ledger.Conflict {
+	if c.Frozen {
 		return change, !c.Assertion.Payload.Kind.IsCount()
 	}
 	if p, ok := c.After.active(); ok {
@@ -112,6 +114,7 @@ func (a *Account) Add(e *reader.Entry) Cause {
 		c.After.Ambiguous = true
 	}
 	a.publish(&c, d.Changes)
+	c.Frozen = a.blocked != nil
 	if c.Before == nil || c.After != before {
 		if _, kept := a.aside[d.Assertion.TxnID]; a.blocked != nil && !kept {
 			a.aside[d.Assertion.TxnID] = c.Before
@@ -137,6 +140,7 @@ func (a *Account) publish(c *Cause, changes []ledger.Change) {
 			case !ch.Status.Blocked:
 				a.blocked, a.aside = nil, nil
 			case a.blocked == nil:
+				c.Frozen = true
 				by := *c
 				a.blocked, a.aside = &by, map[string]*Standing{}
 			}

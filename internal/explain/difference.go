@@ -93,6 +93,8 @@ func partitionOf(points [2]Point, key *reader.StoredKey) (*ledger.Partition, err
 		case p.Partition == nil && key == nil:
 			return nil, &PointError{fmt.Sprintf("offset %d of which partition? write PARTITION/OFFSET, or name a key", p.Offset)}
 		case p.Partition == nil:
+		case key != nil && key.Partition != *p.Partition:
+			return nil, elsewhere(key.Partition, *p.Partition)
 		case only != nil && *only != *p.Partition:
 			return nil, &PointError{"points of two partitions cannot be compared: name offsets of one partition, or times"}
 		default:

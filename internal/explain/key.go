@@ -133,7 +133,7 @@ func known(ctx context.Context, from *reader.Snapshot, p ledger.Partition, at *P
 		k.Frontier, err = from.DecidedBy(ctx, p, k.Frontier, at.Time)
 		return k, err
 	case at.Partition != nil && *at.Partition != p:
-		return Known{}, &PointError{fmt.Sprintf("the key lives on partition %d, and the point is of partition %d", p, *at.Partition)}
+		return Known{}, elsewhere(p, *at.Partition)
 	case at.Offset > k.Frontier:
 		k.Early = true
 	default:

@@ -41,14 +41,19 @@ func ParsePoint(s string) (Point, error) {
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
 		if t, err := time.Parse(layout, s); err == nil {
+			if t.IsZero() {
+				t = t.Add(1) // the zero time stands for none; nothing was known at either
+			}
 			return Point{Time: t.UTC()}, nil
 		}
 	}
 	if _, day := ledger.ParseDay(s); day {
 		return Point{}, fmt.Errorf("%q is a business day, not a time: write when, with its zone, such as %sT23:59:59Z", s, s)
 	}
-	if _, err := time.Parse("2006-01-02T15:04:05", s); err == nil {
-		return Point{}, fmt.Errorf("%q has no zone: write %sZ for UTC, or an offset such as +01:00", s, s)
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return Point{}, fmt.Errorf("%q has no zone: write %sZ for UTC, or an offset such as +01:00", s, s)
+		}
 	}
 	return Point{}, fmt.Errorf("%q: %s", s, PointForms)
 }
@@ -67,3 +72,8 @@ type PointError struct{ text string }
 
 // Error returns one line.
 func (e *PointError) Error() string { return e.text }
+
+// elsewhere refuses a point of a partition that the key is not on.
+func elsewhere(home, named ledger.Partition) *PointError {
+	return &PointError{fmt.Sprintf("the key lives on partition %d, and the point is of partition %d", home, named)}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -279,6 +280,48 @@ func TestChangeIsAgainstWhatWasPublishedBeforeTheBlock(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// S7: a record after which the key is BLOCKED changes nothing of what is published, whatever blocks it; the record that ends that is
+// measured against the frozen state.
+func TestNothingChangesWhileTheKeyIsBlocked(t *testing.T) {
+	t.Parallel()
+	cfg, _ := example(t)
+	log, origin := workload.NewLog(cfg), cfg.LedgerOrigin
+	s := newStored(t, cfg)
+	key := ledger.StockKey{Item: "widget", Location: "berlin"}
+	for _, r := range []struct {
+		txn      string
+		revision ledger.Revision
+		n        ledger.Quantity
+	}{
+		{"T-1", 1, 10},
+		{"T-2", 1, math.MaxInt64},                    // does not fit beside 10
+		{"T-1", 1, 11}, {"T-2", 2, 5}, {"T-3", 1, 1}, // ambiguous as well; then only that; then as before
+		{"T-1", 2, 7}, // 7 + 5 + 1
+	} {
+		s.add(t, log.Record(ledger.Assertion{Key: key, TxnID: r.txn, Revision: r.revision,
+			Payload: ledger.Payload{State: ledger.Active, Day: origin, Kind: ledger.Receipt, Quantity: r.n}}))
+	}
+	x := s.of(explain.Question{Key: key, Most: 10})
+	var got []string
+	for _, v := range x.Versions {
+		n, ok := v.Cause.Change()
+		got = append(got, fmt.Sprintf("%v v%d close %d by %d: %v %v frozen %v", v.Output.Kind, v.Change.Version, v.Change.Close, v.Cause.Offset, n, ok, v.Cause.Frozen))
+	}
+	want := []string{
+		"balance v1 close 10 by 0: 10 true frozen false", "status v1 close 0 by 0: 10 true frozen false",
+		"status v2 close 0 by 1: 0 true frozen true", // UNREPRESENTABLE
+		"status v3 close 0 by 2: 0 true frozen true", // AMBIGUOUS, which is named alone
+		"balance v2 close 13 by 5: -3 true frozen false", "status v4 close 0 by 5: -3 true frozen false",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	blocked := s.of(explain.Question{Key: key, Most: 10, At: &explain.Point{Offset: 2}}).Blocked
+	if n, ok := blocked.Change(); !ok || n.Sign() != 0 || !blocked.Frozen {
+		t.Errorf("the record that blocked the key changed %v %v", n, ok)
 	}
 }
 
