@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"amends/internal/broker"
@@ -50,34 +51,36 @@ func newAssignment(t *testing.T, partitions int32, atOnce int) *assignment {
 
 // S12: 1,024 partitions at 20 ms a claim fit into one assignment's budget.
 func TestS12ManyPartitionsAreClaimedWithinTheBudget(t *testing.T) {
-	const partitions, each = 1_024, 20 * time.Millisecond
-	a := newAssignment(t, partitions, claimsAtOnce)
-	var mu sync.Mutex
-	now, most := 0, 0
-	slow := func(int) error {
-		mu.Lock()
-		now++
-		most = max(most, now)
-		mu.Unlock()
-		time.Sleep(each)
-		mu.Lock()
-		now--
-		mu.Unlock()
-		return nil
-	}
-	a.f.onClaim, a.f.onObserve = slow, slow
-	began := time.Now()
-	a.Assigned(t.Context(), a.all)
-	at, err := a.Positions(t.Context(), a.all)
-	if took := time.Since(began); err != nil || took > RetryBudget/2 {
-		t.Fatalf("%v after %v", err, took)
-	}
-	if len(at) != partitions || len(a.started) != partitions || a.f.claims != partitions || a.f.observes != partitions {
-		t.Errorf("%d positions, %d partitions, %d claims, %d rows read", len(at), len(a.started), a.f.claims, a.f.observes)
-	}
-	if most != claimsAtOnce || now != 0 {
-		t.Errorf("%d calls at the same time, %d when it returned", most, now)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const partitions, each = 1_024, 20 * time.Millisecond
+		a := newAssignment(t, partitions, claimsAtOnce)
+		var mu sync.Mutex
+		now, most := 0, 0
+		slow := func(int) error {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(each)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		a.f.onClaim, a.f.onObserve = slow, slow
+		began := time.Now()
+		a.Assigned(t.Context(), a.all)
+		at, err := a.Positions(t.Context(), a.all)
+		if took := time.Since(began); err != nil || took > RetryBudget/2 {
+			t.Fatalf("%v after %v", err, took)
+		}
+		if len(at) != partitions || len(a.started) != partitions || a.f.claims != partitions || a.f.observes != partitions {
+			t.Errorf("%d positions, %d partitions, %d claims, %d rows read", len(at), len(a.started), a.f.claims, a.f.observes)
+		}
+		if most != claimsAtOnce || now != 0 {
+			t.Errorf("%d calls at the same time, %d when it returned", most, now)
+		}
+	})
 }
 
 // S12: what the budget of an assignment had no time for is claimed later by the partition itself, and not lost; nothing is

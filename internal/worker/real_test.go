@@ -100,11 +100,12 @@ func TestRealSC22SC30RebalancesAndEndedBackends(t *testing.T) {
 		}
 	})
 	first := s.run(s.options(s.store))
+	commits := func() int { return s.store.count(func() int { return len(s.store.commits) }) }
 	for range 3 {
-		second := s.run(s.options(s.store))
-		time.Sleep(700 * time.Millisecond)
+		second := s.joins("the second worker")
 		s.endBackends(url)
-		time.Sleep(300 * time.Millisecond)
+		before := commits()
+		await(t, "commits after backends were ended", func() bool { return commits() > before+8 })
 		if err := second.stop(); err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func newStageOn(t *testing.T, brokers []string, name string, n int32, openKeys b
 }
 
 func (s *stage) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	s.t.Cleanup(cancel)
 	return ctx
 }
@@ -114,16 +114,20 @@ func (s *stage) run(o Options) *running {
 // stop asks the worker to end, as SIGTERM does, and returns what Run returned.
 func (r *running) stop() error {
 	r.cancel()
-	return r.wait(12 * time.Second)
+	return r.wait()
 }
 
-func (r *running) wait(limit time.Duration) error {
+// patience is how long anything that should happen soon may take on a busy machine.
+const patience = 90 * time.Second
+
+// wait returns what Run returned when it ends.
+func (r *running) wait() error {
 	r.s.t.Helper()
 	select {
 	case <-r.done:
 		return r.err
-	case <-time.After(limit):
-		r.s.t.Fatalf("the worker did not end within %v", limit)
+	case <-time.After(patience):
+		r.s.t.Fatalf("the worker did not end within %v", patience)
 		return nil
 	}
 }
@@ -176,9 +180,9 @@ func (s *stage) drained() {
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited 30 s: %s", what)
+			t.Fatalf("waited %v: %s", patience, what)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestS12SeekNeedsNoRecord(t *testing.T) {
 		if at != 7 {
 			t.Errorf("sought %d, want 7", at)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("no seek")
 	}
 	cancel()
@@ -80,7 +80,7 @@ func TestS12SeekNeedsNoRecord(t *testing.T) {
 func TestS12UnknownClaimsAreExhausted(t *testing.T) {
 	s := newStage(t, 1, true)
 	s.store.onClaim = func(int) error { return errLost }
-	err := s.run(s.options(s.store)).wait(10 * time.Second)
+	err := s.run(s.options(s.store)).wait()
 	if !errors.Is(err, ErrRetries) || errors.Is(err, store.ErrCommitUnknown) {
 		t.Fatalf("error %v", err)
 	}
@@ -117,7 +117,7 @@ func TestS3UnreadableBatchIsToldAndEndsNothing(t *testing.T) {
 	for why := ""; !strings.Contains(why, "records: batch too large"); {
 		select {
 		case why = <-told:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("nothing was said")
 		}
 	}
