@@ -102,7 +102,7 @@ robust: robust-sim robust-wire robust-bubble robust-drills ## every fault at ful
 .PHONY: robust-sim
 robust-sim: build # a million simulated schedules, ten thousand of each fault, and the exhaustive models of the fences
 	@bin/amends sim -schedules 1000000 -floor 10000 -distinct 990000
-	@AMENDS_SIM_SCHEDULES=100000 $(GO) test -count=1 -timeout 30m ./internal/sim -run Exhaustively
+	@AMENDS_SIM_SCHEDULES=100000 $(GO) test -count=1 -timeout 30m -v ./internal/sim -run Exhaustively | grep -E 'figure:|---|FAIL|ok|_test.go'
 
 .PHONY: robust-wire
 robust-wire: # every fault on every statement of every type of transaction on a real PostgreSQL, the migration's too

@@ -81,7 +81,7 @@ func TestFenceExhaustively(t *testing.T) {
 				}
 				return !t.Failed()
 			})
-			t.Logf("%d executions, %d refused as fenced", n, fenced)
+			t.Logf("figure: %d executions, %d refused as fenced", n, fenced)
 			if n < c.least || fenced == 0 {
 				t.Errorf("%d executions of at least %d, %d refused", n, c.least, fenced)
 			}

@@ -35,7 +35,9 @@ func TestCampaign(t *testing.T) {
 	if err := r.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(text.String())
+	for line := range strings.Lines(text.String()) {
+		t.Log("figure: " + strings.TrimSpace(line))
+	}
 	for i := range r.Failures {
 		t.Errorf("seed %d: %s: answers %v", r.Failures[i].Seed, r.Failures[i].Text, r.Failures[i].Answers)
 	}
