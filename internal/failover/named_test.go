@@ -132,8 +132,7 @@ func TestSC22TheBrokerSeesARebalanceWaitForAPolledDecision(t *testing.T) {
 	w.await("the group", "Stable 1", state)
 	second := w.start("second", roles.Source)
 	w.await("the group", "PreparingRebalance 2", state)
-	for range 5 {
-		time.Sleep(200 * time.Millisecond)
+	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(200 * time.Millisecond) { // less than a revoke waits
 		if got, err := state(); err != nil || got != "PreparingRebalance 2" {
 			t.Fatalf("the group is %s while a polled record is not decided, %v", got, err)
 		}

@@ -23,6 +23,7 @@ import (
 // refusal is a way in which a server that answers refuses the worker's commits.
 type refusal struct {
 	code  string // SQLSTATE of the cause, which the error must name
+	says  string // what else it must say
 	begin func(w *world) (end func())
 }
 
@@ -31,14 +32,14 @@ type refusal struct {
 func TestSC32TimeoutsOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]refusal{
-		"SC32 lock": {"55P03", func(w *world) func() {
+		"SC32 lock": {"55P03", "held by process", func(w *world) func() {
 			conn, err := pgx.Connect(context.Background(), w.url)
 			w.ok(err)
 			_, err = conn.Exec(context.Background(), "BEGIN; SELECT FROM amends.partitions FOR UPDATE")
 			w.ok(err)
 			return func() { _ = conn.Close(context.Background()) }
 		}},
-		"SC32 statement": {"57014", func(w *world) func() {
+		"SC32 statement": {"57014", "", func(w *world) func() {
 			return w.slow("journal")
 		}},
 	} {
@@ -103,7 +104,7 @@ func refused(w *world, c refusal) {
 	w.load(pipelinetest.Correction...)
 	err := source.ends()
 	var cause *pgconn.PgError
-	if !errors.Is(err, worker.ErrRetries) || !errors.As(err, &cause) || cause.Code != c.code {
+	if !errors.Is(err, worker.ErrRetries) || !errors.As(err, &cause) || cause.Code != c.code || !strings.Contains(err.Error(), c.says) {
 		w.Errorf("the worker ended with %v", err)
 	}
 	end()
@@ -217,10 +218,16 @@ func TestSC32FullDataDisk(t *testing.T) {
 	w.start("second", roles.All()...)
 	w.frontier(fmt.Sprint(10 + many))
 	w.whole()
-	w.await("the view", "0", func() (string, error) {
+	w.shown()
+	w.verified()
+}
+
+// shown waits until the view has everything that was decided.
+func (w *world) shown() {
+	w.Helper()
+	w.await("outputs that the view lacks", "0", func() (string, error) {
 		return w.sql("SELECT (p.next_sequence - v.next_sequence)::text FROM amends.partitions p JOIN amends.view_progress v USING (namespace_id, partition) WHERE partition = 0")
 	})
-	w.verified()
 }
 
 func frontierOf(tables string) (n int) {
@@ -278,15 +285,17 @@ func TestSC32FullWALDisk(t *testing.T) {
 	s.Start()
 	w.await("the server", "answers", gone)
 	w.whole()
-	select {
-	case <-source.done: // an outcome that could not be read for 20 s: exit 12, and the next start goes on
-		if !errors.Is(source.err, worker.ErrUnresolved) {
-			t.Errorf("the worker ended with %v", source.err)
+	w.await("frontier", fmt.Sprint(10+batches*each), func() (string, error) {
+		select {
+		case <-source.done: // an outcome that could not be read for 20 s: exit 12, and the next start goes on
+			if !errors.Is(source.err, worker.ErrUnresolved) {
+				return "", fmt.Errorf("the worker ended with %w", source.err)
+			}
+			source = w.start("second", roles.Source)
+		default:
 		}
-		source = w.start("second", roles.Source)
-	default:
-	}
-	w.frontier(fmt.Sprint(10 + batches*each))
+		return w.sql("SELECT frontier::text FROM amends.partitions WHERE partition = 0")
+	})
 	source.stops()
 	w.whole()
 }

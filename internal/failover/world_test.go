@@ -268,7 +268,7 @@ func (w *world) worked() {
 func (w *world) verified() {
 	w.Helper()
 	m := w.manifest
-	job := &verify.Job{Manifest: m, Topics: w.admin, Store: w.ns, Timeout: 30 * time.Second, Deep: true, Live: true,
+	job := &verify.Job{Manifest: m, Topics: w.admin, Store: w.ns, Timeout: patience, Deep: true, Live: true,
 		Source: func() (verify.Reader, error) {
 			return broker.NewReader(w.brokers, m.SourceTopic, m.Config.SourceIncarnation)
 		},
