@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -67,8 +68,8 @@ func (r *request) key(args []string) (ledger.StockKey, error) {
 			}
 			names[i] = plain
 		}
-		if !ledger.ValidIdentifier(names[i]) {
-			return ledger.StockKey{}, usage.Errorf("%s: an item or location is 1 to %d bytes", cut(names[i]), ledger.MaxIdentifierBytes)
+		if !ledger.ValidIdentifier(names[i]) || !utf8.ValidString(names[i]) {
+			return ledger.StockKey{}, usage.Errorf("%s: an item or location is 1 to %d bytes of UTF-8", cut(names[i]), ledger.MaxIdentifierBytes)
 		}
 	}
 	return ledger.StockKey{Item: names[0], Location: names[1]}, nil

@@ -117,14 +117,14 @@ func (a *answer) explainText(x *explain.Explanation, at *explain.Point) error {
 	fmt.Fprint(table, "\nAMOUNT\tTOTAL\tDAY\tSOURCE\tASSERTION\n")
 	for i := range x.Lines {
 		l := &x.Lines[i]
-		source, text := a.line(l, x.Key.Partition)
+		source, text := a.line(l, x.Key.Partition, i == 0)
 		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", a.signed(l.Amount), phrase.Scaled(l.Total, a.scale), l.Day, source, text)
 	}
 	return table.Flush()
 }
 
-// line writes where a line comes from and what it is.
-func (w words) line(l *explain.Line, in ledger.Partition) (source, text string) {
+// line writes where a line comes from and what it is. Of several counts, which agree, the first one replaces.
+func (w words) line(l *explain.Line, in ledger.Partition, first bool) (source, text string) {
 	switch l.Kind {
 	case explain.OpeningBalance:
 		return "-", "opening balance"
@@ -133,11 +133,11 @@ func (w words) line(l *explain.Line, in ledger.Partition) (source, text string) 
 	}
 	kind, _ := ledger.ParseKind(string(l.Kind))
 	text = fmt.Sprintf("%s revision %d, %s", inspect.Name(l.TxnID), l.Revision, kindName(kind))
-	if kind.IsCount() {
+	switch {
+	case kind.IsCount() && first:
 		text += ", which replaces what was before"
-		if l.Amount.Sign() == 0 && l.Total.Sign() != 0 {
-			text = fmt.Sprintf("%s revision %d, %s of the same", inspect.Name(l.TxnID), l.Revision, kindName(kind))
-		}
+	case kind.IsCount():
+		text += " of the same"
 	}
 	return coordinates(in, l.Source), text
 }

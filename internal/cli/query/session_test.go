@@ -61,6 +61,16 @@ func TestSC40WhyAndWhatBefore(t *testing.T) {
 			"widget berlin as of 2026-01-03: 50 (alert 80 -> 50 below 60; as known below 0/3)")
 	}
 	s.expect("balance widget berlin 2026-01-03", "widget berlin as of 2026-01-03: 50 (the close of 2026-01-02, the latest day before that has a balance; alert 70 -> 50 below 60)")
+	// Outside of all days and all knowledge: the opening balance, or the latest.
+	s.expect("balance widget berlin 0001-01-01", "widget berlin as of 0001-01-01: 0 (the opening balance: no day until then has a balance)")
+	s.expect("balance widget berlin 9999-12-31", "widget berlin as of 9999-12-31: 50 (the close of 2026-01-02, the latest day before that has a balance; alert 70 -> 50 below 60)")
+	s.expect("balance widget berlin -from 0001-01-01 -to 9999-12-31 -o csv", "item,location,day,balance,close,version,alert,trusted",
+		"widget,berlin,2026-01-01,70,70,2,false,true", "widget,berlin,2026-01-02,50,50,2,true,true")
+	for _, known := range []string{"0", "0/0", "0001-01-01T00:00Z", "2000-01-01T00:00+14:00"} {
+		s.expect("balance widget berlin -known-at "+known, "widget berlin: 0 (the opening balance: no record was known; as known below 0/0)")
+		s.expect("history widget berlin -kind balance -o csv -known-at "+known,
+			"partition,sequence,output,item,location,day,version,present,value,cause_offset,cause_txn_id,cause_revision,cause_day,arrived_at,committed_at,published_at,output_offset")
+	}
 	s.expect("history widget berlin 2026-01-03",
 		"widget berlin 2026-01-03: 5 versions, of them 3 corrections and 2 withdrawals",
 		"now widget berlin: 50 (as of 2026-01-02; alert 70 -> 50 below 60)",
@@ -143,8 +153,12 @@ func (s *space) refusals() {
 		"diff -at 3 -at 5":                                      "PARTITION/OFFSET",
 		"diff -at 0/3 -at 1/5":                                  "two partitions",
 		"diff -at 7/3 -at 7/5":                                  "no partition 7",
+		"diff -at 1/3 -at 1/5 widget berlin":                    "lives on partition 0, and the point is of partition 1",
+		"diff -at 0001-01-01T00:00Z -at 3":                      "offset 3 of which partition?",
 		"diff widget -at 3 -at 5":                               "needs [ITEM LOCATION]",
 		"tail -since 2026-01-02T10:00:00":                       "has no zone",
+		"tail -since 2026-01-02T10:00":                          "has no zone",
+		"balance widget \xff":                                   `"\xff": an item or location is 1 to 512 bytes of UTF-8`,
 		"tail -since 9/1 -e":                                    "no partition 9",
 		"tail -only some":                                       "corrections or first",
 		"tail -interval 1ms":                                    "50ms to 1m",
