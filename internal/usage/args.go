@@ -82,7 +82,8 @@ func Setting(f *pflag.Flag) string {
 	return f.Name
 }
 
-// Secret reads a value that never comes from a flag: from the variable, or from the file that <variable>_FILE names.
+// Secret reads a value that never comes from a flag: from the variable, or from the file that <variable>_FILE names. An empty file
+// is refused: it is one that is being written, and must not lead to another database.
 func Secret(lookup func(string) string, name string) (string, error) {
 	if v := lookup(name); v != "" {
 		return v, nil
@@ -95,5 +96,9 @@ func Secret(lookup func(string) string, name string) (string, error) {
 	if err != nil {
 		return "", Errorf("%s_FILE: %v", name, err)
 	}
-	return strings.TrimSpace(string(b)), nil
+	v := strings.TrimSpace(string(b))
+	if v == "" {
+		return "", Errorf("%s_FILE: %s is empty", name, path)
+	}
+	return v, nil
 }

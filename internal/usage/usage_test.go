@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,8 +79,15 @@ func TestSecretComesFromEnvironmentOrFile(t *testing.T) {
 			t.Errorf("%v: %q %v", c.env, got, err)
 		}
 	}
-	var wrong *usage.Error
-	if _, err := usage.Secret(func(k string) string { return map[string]string{"S_FILE": "/nowhere"}[k] }, "S"); !errors.As(err, &wrong) {
-		t.Error(err)
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte(" \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, cause := range map[string]string{"/nowhere": "S_FILE: open /nowhere: no such file", empty: "S_FILE: " + empty + " is empty"} {
+		var wrong *usage.Error
+		_, err := usage.Secret(func(k string) string { return map[string]string{"S_FILE": file}[k] }, "S")
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), cause) {
+			t.Errorf("%s: %v, want %q", file, err, cause)
+		}
 	}
 }
