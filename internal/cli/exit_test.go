@@ -61,6 +61,13 @@ func TestUsageSaysWhatToTry(t *testing.T) {
 		"amends generate -keys 1000001":                         "-keys is 0..1000000",
 		"amends demo crush":                                     "unknown scenario",
 		"amends demo -file x":                                   "retail",
+
+		"amends completion":        "amends completion needs a command; try: amends completion bash, ",
+		"amends completion tcsh":   `unknown command "amends completion tcsh"; try: amends completion bash, `,
+		"amends help source foo":   `unknown command "foo"; try: amends source -help`,
+		"amends --version":         "unknown flag -version; did you mean: amends version?",
+		"amends sim -replay /none": "-replay: read schedule: open /none: no such file",
+		"amends sim -threads -1":   "-threads and the floors are 0 or more",
 	} {
 		s.Want(2, cause, line)
 	}

@@ -70,6 +70,7 @@ func Run(ctx context.Context, p Process) int {
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
+	usage.Completion(root)
 	err := root.ExecuteContext(ctx)
 	code := classify(err)
 	if code != exitDone {

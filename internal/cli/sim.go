@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) sim() *cobra.Command {
-	o := campaign.Options{Threads: runtime.GOMAXPROCS(0)}
+	var o campaign.Options
 	var replay, save string
 	cmd := &cobra.Command{
 		Short: "Run worker, relay, view and verifier through simulated trouble, in memory",
@@ -31,15 +31,18 @@ hold, and where less was executed than the floors ask for.`,
 	f := cmd.Flags()
 	f.IntVar(&o.Schedules, "schedules", 10_000, "`number` of schedules")
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` of the first schedule; the next ones follow")
-	f.IntVar(&o.Threads, "threads", o.Threads, "schedules at a time (`number`)")
+	f.IntVar(&o.Threads, "threads", 0, "`number` of schedules at a time (0: one a processor)")
 	f.Int64Var(&o.Floor, "floor", 0, "fail unless each kind of fault happened this `number` of times")
 	f.IntVar(&o.Distinct, "distinct", 0, "fail unless this `number` of schedules differ")
 	f.Float64Var(&o.Events, "events", 30, "fail unless a schedule has this `number` of events on average")
 	f.StringVar(&replay, "replay", "", "play the schedule of this `file` instead, and print its trace")
 	f.StringVar(&save, "save", "", "write each schedule that failed, made small, into this `directory`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if o.Schedules < 1 || o.Threads < 1 || o.Floor < 0 || o.Distinct < 0 || o.Events < 0 {
-			return usage.Errorf("%s: -schedules and -threads are 1 or more, the floors 0 or more", cmd.CommandPath())
+		if o.Schedules < 1 || o.Threads < 0 || o.Floor < 0 || o.Distinct < 0 || o.Events < 0 {
+			return usage.Errorf("%s: -schedules is 1 or more, -threads and the floors are 0 or more", cmd.CommandPath())
+		}
+		if o.Threads == 0 {
+			o.Threads = runtime.GOMAXPROCS(0)
 		}
 		corpus, err := sim.NewCorpus()
 		if err != nil {
@@ -61,7 +64,7 @@ hold, and where less was executed than the floors ask for.`,
 func (a *app) replay(corpus *sim.Corpus, name string) error {
 	s, err := choice.ReadFile(name)
 	if err != nil {
-		return err
+		return usage.Errorf("-replay: %v", err)
 	}
 	r, err := corpus.Play(choice.Replay(s.Answers), true)
 	if err != nil {

@@ -21,19 +21,32 @@ func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format
 
 // Group returns the parent of nested names, about which about says something; alone it says what to type.
 func Group(name, about string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: about, DisableFlagsInUseLine: true, RunE: func(cmd *cobra.Command, args []string) error {
-		var known []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				known = append(known, cmd.CommandPath()+" "+c.Name())
-			}
+	return &cobra.Command{Use: name, Short: about, DisableFlagsInUseLine: true, RunE: parent}
+}
+
+// Completion adds the command completion to a root whose output is set. Alone, and with what is no shell, it says what to type.
+func Completion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = nil, parent
 		}
-		slices.Sort(known)
-		if len(args) > 0 {
-			return Errorf("unknown command %q; try: %s", cmd.CommandPath()+" "+args[0], strings.Join(known, ", "))
+	}
+}
+
+// parent says what to type instead of a parent alone or with a name that is none of its commands.
+func parent(cmd *cobra.Command, args []string) error {
+	var known []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, cmd.CommandPath()+" "+c.Name())
 		}
-		return Errorf("%s needs a command; try: %s", cmd.CommandPath(), strings.Join(known, ", "))
-	}}
+	}
+	slices.Sort(known)
+	if len(args) > 0 {
+		return Errorf("unknown command %q; try: %s", cmd.CommandPath()+" "+args[0], strings.Join(known, ", "))
+	}
+	return Errorf("%s needs a command; try: %s", cmd.CommandPath(), strings.Join(known, ", "))
 }
 
 // NoArgs refuses arguments where flags are meant.
@@ -66,6 +79,11 @@ func FlagError(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if best := Nearest(name, known); best != "" {
 		return Errorf("unknown flag -%s; did you mean -%s?", name, best)
+	}
+	for _, c := range cmd.Commands() {
+		if c.Name() == name {
+			return Errorf("unknown flag -%s; did you mean: %s %s?", name, cmd.CommandPath(), name)
+		}
 	}
 	return Errorf("unknown flag -%s; try: %s -help", name, cmd.CommandPath())
 }

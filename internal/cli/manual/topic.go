@@ -54,6 +54,9 @@ func Add(root *cobra.Command) {
 			if near := usage.Nearest(words[0], names); near != "" && len(words) == 1 {
 				return usage.Errorf("no help on %q; did you mean: %s help %s?", words[0], root.Name(), near)
 			}
+			if found != nil && found != root {
+				return usage.NoCommand(found, rest)
+			}
 			return usage.NoCommand(root, words)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, words []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
