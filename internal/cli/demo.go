@@ -66,6 +66,7 @@ Online Retail file.`,
 	a.OutputFlag(cmd)
 	cmd.Flags().BoolVar(&o.once, "once", false, "end after the verification, with its code")
 	cmd.Flags().StringVar(&o.file, "file", "", "retail: Online Retail CSV `file` instead of generated sales")
+	usage.Own(cmd, "file", "demo-file") // that of source load holds records
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if o.json, err = a.JSON(); err != nil {
@@ -153,7 +154,7 @@ func wait(ctx context.Context, stack *embedded.Stack, ended chan error) error {
 		ended <- nil
 		return err
 	case <-stack.Failed():
-		return errStackFailed
+		return stackFailed(stack)
 	}
 }
 

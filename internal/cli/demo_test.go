@@ -125,6 +125,9 @@ func TestDevPrintsEndpointsAndAttaches(t *testing.T) {
 	if second := s.run("amends dev"); second != p.Stdout.String() {
 		t.Errorf("a second start printed\n%s, the first\n%s", second, p.Stdout)
 	}
+	if a := s.Want(0, "", "amends dev -broker-port 29999"); a.Stdout != p.Stdout.String() || a.Cause() != "-postgres-port, -broker-port and -postgres-bin change nothing of a stack that runs" {
+		t.Errorf("another port for a stack that runs: %s%s", a.Stdout, a.Stderr)
+	}
 	for _, line := range strings.Split(p.Stdout.String(), "\n") {
 		if name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "="); ok {
 			s.Env[name] = strings.Trim(value, "'")

@@ -34,6 +34,7 @@ of source create without -config; for everything else -config NAMESPACE writes t
 	f.IntVar(&o.Transactions, "records", 0, "records (0: the law's own `number`)")
 	f.IntVar(&o.Conflicts, "conflicts", 0, "`percent` of records that contradict a recorded revision; mixed only")
 	f.StringVar(&config, "config", "", "write the configuration file of this `namespace` instead of records")
+	usage.Own(cmd, "config", "generate-config") // that of source create is a file
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var ok bool
 		if o.Law, ok = workload.ParseLaw(law); !ok {

@@ -15,8 +15,10 @@ import (
 	"amends/internal/usage"
 )
 
-// errStackFailed: the supervised PostgreSQL ended by itself.
-var errStackFailed = errors.New("the embedded PostgreSQL ended; its log is in the stack's directory; starting again goes on from the data")
+// stackFailed says that the supervised PostgreSQL ended by itself.
+func stackFailed(stack *embedded.Stack) error {
+	return fmt.Errorf("the embedded PostgreSQL ended by itself; its log is postgres.log below %s; starting again goes on from the data", stack.Dir())
+}
 
 func (a *app) stackFlags(cmd *cobra.Command, o *embedded.StackOptions) {
 	f := cmd.Flags()
@@ -55,7 +57,7 @@ on SIGTERM. Data is kept: the next start goes on, also after kill -9. A second s
 		select {
 		case <-cmd.Context().Done():
 		case <-stack.Failed():
-			err = errStackFailed
+			err = stackFailed(stack)
 		}
 		return errors.Join(err, stack.Stop())
 	}
@@ -71,6 +73,9 @@ func (a *app) startStack(ctx context.Context, o embedded.StackOptions) (*embedde
 	}
 	if stack.Attached() {
 		fmt.Fprintf(a.Stderr, "process %d runs the stack in %s; using it\n", stack.Endpoints().PID, stack.Dir())
+		if o.PostgresPort != 0 || o.BrokerPort != 0 || o.BinDir != "" {
+			fmt.Fprintln(a.Stderr, "-postgres-port, -broker-port and -postgres-bin change nothing of a stack that runs")
+		}
 	}
 	return stack, nil
 }

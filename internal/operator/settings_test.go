@@ -41,6 +41,16 @@ func TestFlagsThatDifferHaveSettingsOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: %s", line, a.Stderr)
 		}
 	}
+	s.Env["AMENDS_CONFIG"], s.Env["AMENDS_FILE"] = s.Path("shop.json"), s.Path("absent.jsonl") // of source create and source load
+	if a := s.call(0, "amends generate -records 3"); strings.Count(a.Stdout, "\n") != 3 {
+		t.Errorf("%q", a.Stdout)
+	}
+	if a := s.call(2, "amends demo -broker-port 99999"); !strings.Contains(a.Cause(), "not a port") {
+		t.Error(a.Stderr)
+	}
+	if a := s.call(2, "amends demo -file @absent.csv"); !strings.Contains(a.Cause(), "-file belongs to: amends demo retail") {
+		t.Error(a.Stderr)
+	}
 	s.Env["AMENDS_SOURCE_LOAD_FORMAT"] = "html"
 	if a := s.call(2, "amends source load -manifest @absent.json -file @absent.jsonl"); !strings.Contains(a.Cause(), "-format jsonl or raw") {
 		t.Error(a.Stderr)
