@@ -17,15 +17,14 @@ import (
 func (a *app) viewShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Short: "Show rows, tombstones, positions and protocol errors from one snapshot",
-		Long: `Shows what the view holds now. It is a live snapshot and proves nothing: verify does. Only the database is read; -brokers
-is there so that all commands of a session take the same flags. The code is 0 also when protocol errors are shown; -o csv has
-the rows alone.`,
+		Long: `Shows what the view holds now. It is a live snapshot and proves nothing: verify does. Only the database is read. The code is
+0 also when protocol errors are shown; -o csv has the rows alone.`,
 		Example: `  amends view show -manifest pipeline.json
   amends view show -manifest pipeline.json -o json | jq .balances`,
 		Args: usage.NoArgs,
 	}
 	a.ManifestFlag(cmd)
-	a.BrokersFlag(cmd)
+	a.SpareBrokersFlag(cmd)
 	a.RowsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		form, err := a.Form()

@@ -21,7 +21,7 @@ func Man(e *target.Env) *cobra.Command {
 		Long: `Writes one page in section 1 for each command of this program, named as in amends-source-create.1, and one in section 7 for
 each help topic. Existing pages are written over.`,
 		Example: `  amends man -dir /usr/local/share/man
-  man ./man1/amends.1`,
+  man ` + filepath.Base(e.Program),
 		Args: usage.NoArgs,
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "`directory` that gets man1 and man7")

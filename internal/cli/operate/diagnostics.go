@@ -32,7 +32,7 @@ Only the database is read: it answers while the broker is away. -export raw writ
 		Args: usage.NoArgs,
 	}
 	e.ManifestFlag(cmd)
-	e.BrokersFlag(cmd)
+	e.SpareBrokersFlag(cmd)
 	e.OutputFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&only, "only", "", "one `section`: rejected, current or superseded")

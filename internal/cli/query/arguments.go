@@ -31,7 +31,7 @@ type request struct {
 // flags adds the flags that every command here has.
 func (r *request) flags(cmd *cobra.Command) {
 	r.env.ManifestFlag(cmd)
-	r.env.BrokersFlag(cmd)
+	r.env.SpareBrokersFlag(cmd)
 	cmd.Flags().BoolVar(&r.quoted, "quoted", false, "ITEM and LOCATION are written as the text shows strange ones: \"with \\u0000 escapes\"")
 }
 

@@ -49,7 +49,7 @@ A version that has no delivery receipt yet says so; it is not printed again when
 		Args: usage.NoArgs,
 	}
 	f.env.ManifestFlag(cmd)
-	f.env.BrokersFlag(cmd)
+	f.env.SpareBrokersFlag(cmd)
 	e.OutputFlag(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.lines, "json-lines", "J", false, "one JSON a line, the same as -o json")

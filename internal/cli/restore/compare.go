@@ -40,7 +40,7 @@ where the two stand for different source records, that is said. The code is 0 wh
 		Args: usage.NoArgs,
 	}
 	e.ManifestFlag(cmd)
-	e.BrokersFlag(cmd)
+	e.SpareBrokersFlag(cmd)
 	e.OutputFlag(cmd)
 	cmd.Flags().StringVar(&with, "with", "", "manifest `file` of the other namespace")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

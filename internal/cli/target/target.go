@@ -47,6 +47,11 @@ func (e *Env) BrokersFlag(cmd *cobra.Command) {
 	cmd.Flags().Var(&e.brokers, "brokers", "broker `addresses`, host:port with commas (default "+defaultBroker+")")
 }
 
+// SpareBrokersFlag adds -brokers to a command that asks the database alone, so that all commands of a session take the same flags.
+func (e *Env) SpareBrokersFlag(cmd *cobra.Command) {
+	cmd.Flags().Var(&e.brokers, "brokers", "broker `addresses`; none is asked, the flag is there for sessions that give every command the same ones")
+}
+
 // OutputFlag adds -o to a command.
 func (e *Env) OutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "`form` of the answer on stdout: text or json")
