@@ -53,7 +53,7 @@ configuration file is the config object of a manifest without source_incarnation
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stderr, "created topic %s (%s), %d partitions\n", m.SourceTopic, m.Config.SourceIncarnation, m.Config.Partitions)
+		fmt.Fprintf(a.Stderr, "created topic %s (%s), %s\n", m.SourceTopic, m.Config.SourceIncarnation, phrase.Counted(int(m.Config.Partitions), "partition"))
 		return a.printManifest(m)
 	}
 	return cmd
@@ -97,7 +97,7 @@ without being this namespace's output is never adopted.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stderr, "namespace %s is bound to topic %s (%s), %d partitions\n", m.Config.Namespace, m.Output.Topic, m.Output.Incarnation, m.Output.Partitions)
+		fmt.Fprintf(a.Stderr, "namespace %s is bound to topic %s (%s), %s\n", m.Config.Namespace, m.Output.Topic, m.Output.Incarnation, phrase.Counted(int(m.Output.Partitions), "partition"))
 		return a.printManifest(m)
 	}
 	return cmd

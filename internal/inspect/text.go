@@ -51,7 +51,7 @@ func state(s store.PartitionState) string {
 	case s.View.Stopped:
 		return "stopped by a protocol error"
 	case s.View.Sequence < s.Owned.Sequence:
-		return fmt.Sprintf("%d outputs pending", s.Owned.Sequence-s.View.Sequence)
+		return phrase.Counted(int64(s.Owned.Sequence-s.View.Sequence), "output") + " pending"
 	}
 	return "up to date"
 }

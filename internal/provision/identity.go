@@ -7,6 +7,7 @@ import (
 
 	"amends/internal/broker"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/store"
 )
 
@@ -79,5 +80,5 @@ func CheckBinding(ctx context.Context, b Bindings, m *manifest.Manifest) error {
 }
 
 func describe(o manifest.Output) string {
-	return fmt.Sprintf("%s (%s, %d partitions)", o.Topic, o.Incarnation, o.Partitions)
+	return fmt.Sprintf("%s (%s, %s)", o.Topic, o.Incarnation, phrase.Counted(int(o.Partitions), "partition"))
 }

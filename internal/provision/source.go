@@ -92,7 +92,7 @@ func creationError(kind, topic string, err error) error {
 	switch {
 	case errors.Is(err, broker.ErrTopicExists):
 		return fmt.Errorf("create %s topic %s: %w; an existing topic is never adopted: choose another name, or delete it if nothing uses it",
-			kind, topic, err)
+			kind, topic, broker.ErrTopicExists)
 	case errors.Is(err, broker.ErrUnknownOutcome):
 		return fmt.Errorf("create %s topic %s: %w; it may or may not exist now. To look: kcat -L -t %s, or rpk topic describe %s; if it exists, delete it, then run this again",
 			kind, topic, err, topic, topic)

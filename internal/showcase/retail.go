@@ -10,6 +10,7 @@ import (
 
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/phrase"
 	"amends/internal/store"
 	"amends/internal/workload"
 )
@@ -45,6 +46,7 @@ func (r *Retail) Tell(ctx context.Context) (*Result, error) {
 	}); err != nil {
 		return nil, err
 	}
+	r.Progress("") // the next line may be shorter
 	took := time.Since(began)
 	result.Timings = append(result.Timings, Timing{"load", took})
 	tally, err := r.tally(ctx)
@@ -146,12 +148,12 @@ func (t *tally) count(d *ledger.Decision) error {
 func (t *tally) lines(took time.Duration) []string {
 	rate := float64(t.records) / max(took.Seconds(), 0.001)
 	lines := []string{
-		fmt.Sprintf("%d records, %d messages, in the view after %s (%.0f records/s)", t.records, t.outputs, brief(took), rate),
-		fmt.Sprintf("%d corrections repaired %d published closes and withdrew %d outputs", t.corrections, t.repaired, t.withdrawn),
+		fmt.Sprintf("%s, %s, in the view after %s (%.0f records/s)", phrase.Counted(t.records, "record"), phrase.Counted(t.outputs, "message"), brief(took), rate),
+		fmt.Sprintf("%s repaired %s and withdrew %s", phrase.Counted(t.corrections, "correction"), phrase.Counted(t.repaired, "published close"), phrase.Counted(t.withdrawn, "output")),
 	}
 	if t.widest > 0 {
-		lines = append(lines, fmt.Sprintf("the widest: %q at %q, transaction %q revision %d: %d closes in one repair",
-			t.widestCause.Key.Item, t.widestCause.Key.Location, t.widestCause.TxnID, t.widestCause.Revision, t.widest))
+		lines = append(lines, fmt.Sprintf("the widest: %q at %q, transaction %q revision %d: %s in one repair",
+			t.widestCause.Key.Item, t.widestCause.Key.Location, t.widestCause.TxnID, t.widestCause.Revision, phrase.Counted(t.widest, "close")))
 	}
 	return lines
 }

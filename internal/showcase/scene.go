@@ -100,13 +100,6 @@ func (s *scene) change(c ledger.Change) string {
 	return fmt.Sprintf("%d", c.Close)
 }
 
-func messages(n int) string {
-	if n == 1 {
-		return "1 message"
-	}
-	return fmt.Sprintf("%d messages", n)
-}
-
 // brief rounds a duration for people.
 func brief(d time.Duration) string {
 	if d < time.Second {

@@ -11,6 +11,7 @@ import (
 
 	"amends/fixtures"
 	"amends/internal/ledger"
+	"amends/internal/phrase"
 	"amends/internal/store"
 	"amends/internal/verify"
 )
@@ -121,7 +122,7 @@ func (s *Story) tell(ctx context.Context, st step, took time.Duration) error {
 	}
 	lines := st.tell(sc)
 	if took > 0 {
-		lines[len(lines)-1] += fmt.Sprintf("    %s, %s", messages(sc.outputs), brief(took))
+		lines[len(lines)-1] += fmt.Sprintf("    %s, %s", phrase.Counted(sc.outputs, "message"), brief(took))
 	}
 	for _, line := range lines {
 		s.Say(line)

@@ -6,15 +6,16 @@ import (
 	"amends/internal/cli/target"
 )
 
-// The printed command can be pasted whatever the manifest's path holds.
+// The printed command can be pasted whatever the paths of program and manifest hold.
 func TestTheNextPageCanBePasted(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"":               "./amends diagnostics -limit 5",
-		"/data/é-1.json": "./amends diagnostics -manifest /data/é-1.json -limit 5",
-		"a b'c$d.json":   `./amends diagnostics -manifest 'a b'\''c$d.json' -limit 5`,
+		"":               "'./my tools/amends' diagnostics -limit 5",
+		"/data/1.json":   "'./my tools/amends' diagnostics -manifest /data/1.json -limit 5",
+		"/data/é-1.json": "'./my tools/amends' diagnostics -manifest '/data/é-1.json' -limit 5",
+		"a b'c$d.json":   `'./my tools/amends' diagnostics -manifest 'a b'\''c$d.json' -limit 5`,
 	} {
-		e := &target.Env{Program: "./amends", Getenv: func(string) string { return "" }}
+		e := &target.Env{Program: "./my tools/amends", Getenv: func(string) string { return "" }}
 		cmd := Diagnostics(e)
 		cmd.Use = "diagnostics"
 		if err := cmd.Flags().Set("manifest", path); err != nil {

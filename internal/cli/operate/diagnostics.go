@@ -3,8 +3,6 @@ package operate
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +10,7 @@ import (
 	"amends/internal/cli/watch"
 	"amends/internal/diagnose"
 	"amends/internal/inspect"
+	"amends/internal/phrase"
 	"amends/internal/usage"
 )
 
@@ -82,14 +81,9 @@ Only the database is read: it answers while the broker is away. -export raw writ
 
 // again is the command that asks for more, as it can be pasted.
 func again(cmd *cobra.Command, e *target.Env, limit int) string {
-	line := e.Program + " " + cmd.Name()
+	line := target.Quote(e.Program) + " " + cmd.Name()
 	if path := cmd.Flags().Lookup("manifest").Value.String(); path != "" {
-		if strings.ContainsFunc(path, func(r rune) bool {
-			return !strings.ContainsRune("/._-+:@", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-		}) {
-			path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-		}
-		line += " -manifest " + path
+		line += " -manifest " + target.Quote(path)
 	}
 	return fmt.Sprintf("%s -limit %d", line, limit)
 }
@@ -105,6 +99,6 @@ func exported(cmd *cobra.Command, e *target.Env, s *target.Session) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "exported %d rejected records, left out %d\n", n, left)
+	fmt.Fprintf(e.Stderr, "exported %s, left out %d\n", phrase.Counted(n, "rejected record"), left)
 	return nil
 }

@@ -15,9 +15,8 @@ import (
 
 // Codes in place of a protocol version.
 const (
-	cancelCode = 80877102
-	tlsCode    = 80877103
-	gssCode    = 80877104
+	tlsCode = 80877103
+	gssCode = 80877104
 )
 
 const (
