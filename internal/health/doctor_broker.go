@@ -55,7 +55,7 @@ func (e *examination) topic(role, name, incarnation string, partitions int32, f 
 		e.add(Failure, role+" topic", sentence(f.Err), "what cannot be read cannot be trusted", "check the rights to describe the topic and its settings")
 		return
 	case f.Err != nil:
-		e.add(Failure, role+" identity", sentence(f.Err), integrity, "the broker must tell topic ids: Kafka 2.8 or Redpanda 22 and later")
+		e.add(Failure, role+" identity", sentence(f.Err), integrity, "the broker must tell topic ids: Apache Kafka does from 2.8 on, Redpanda from 25.3 on")
 		return
 	}
 	t := &f.Topic

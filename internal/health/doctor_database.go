@@ -125,7 +125,10 @@ func (e *examination) schema() {
 }
 
 func (e *examination) migrations() bool {
-	const refuse = "every role and command but migrate ends with 13"
+	const (
+		refuse = "every role and command but migrate ends with 13"
+		apply  = "commands that read end with 13; a role, output create and source load apply what is missing, where their database role may"
+	)
 	applied, missing := 0, 0
 	var odd []string
 	for _, m := range e.Migrations {
@@ -146,9 +149,9 @@ func (e *examination) migrations() bool {
 	case len(odd) > 0:
 		e.add(Failure, "migrations", strings.Join(odd, "; "), refuse, "use the version of amends that made this schema, or a newer one")
 	case applied == 0:
-		e.add(Failure, "migrations", "the database has no amends schema", refuse, "migrate up, or let a role or output create do it")
+		e.add(Failure, "migrations", "the database has no amends schema", apply, "migrate up, as the role that is to own the schema")
 	case missing > 0:
-		e.add(Failure, "migrations", fmt.Sprintf("%d applied, %d missing", applied, missing), refuse, "migrate up")
+		e.add(Failure, "migrations", fmt.Sprintf("%d applied, %d missing", applied, missing), apply, "migrate up, as the owner of the schema; migrate plan says what it does")
 	default:
 		e.fine("migrations", "all %d applied, checksums equal", applied)
 		return true

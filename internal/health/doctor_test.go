@@ -124,6 +124,35 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	}
 }
 
+// Missing migrations stop what reads, and nothing that applies them (design section 8); those that do not fit stop everything.
+func TestDoctorSaysWhatMissingMigrationsStop(t *testing.T) {
+	t.Parallel()
+	missing := store.Migration{Version: 2, Name: "b", Known: true}
+	for name, c := range map[string]struct {
+		migrations []store.Migration
+		why        string
+	}{
+		"none applied": {[]store.Migration{missing}, "commands that read end with 13; a role, output create and source load apply what is missing"},
+		"one missing":  {[]store.Migration{{Version: 1, Name: "a", Known: true, Applied: true}, missing}, "commands that read end with 13; a role, output create and source load apply what is missing"},
+		"unknown":      {[]store.Migration{{Version: 1, Name: "a", Applied: true}}, "every role and command but migrate ends with 13"},
+	} {
+		f := sound(t)
+		f.Migrations = c.migrations
+		found := false
+		for _, one := range Examine(f).Checks {
+			if one.Name == "migrations" {
+				found = true
+				if one.Level != Failure || !strings.HasPrefix(one.Why, c.why) {
+					t.Errorf("%s: %+v, want %q", name, one, c.why)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: no check of migrations", name)
+		}
+	}
+}
+
 // What a client says on several lines, as the driver of PostgreSQL does of a server that is away, is one line of the answer.
 func TestDoctorSaysErrorsOnOneLine(t *testing.T) {
 	t.Parallel()
