@@ -43,6 +43,13 @@ func newWorld(t *testing.T, config string) *world {
 // newWorldOn is newWorld on a broker of the test's own.
 func newWorldOn(t *testing.T, brokers []string, config string) *world {
 	t.Helper()
+	return newWorldNamed(t, brokers, config, "shop", "shop-source", "shop-output")
+}
+
+// newWorldNamed is newWorldOn for a broker that tests share: the namespace, the name of a consumer group too, and its topics are
+// the test's own.
+func newWorldNamed(t *testing.T, brokers []string, config, namespace, source, output string) *world {
+	t.Helper()
 	w := &world{Shell: programtest.New(t), t: t, url: pgtest.New(t), host: brokers}
 	w.Env["AMENDS_DATABASE_URL"], w.Env["AMENDS_BROKERS"] = w.url, strings.Join(w.host, ",")
 	var err error
@@ -54,12 +61,12 @@ func newWorldOn(t *testing.T, brokers []string, config string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.admin.Close)
-	create := "source create -namespace shop -topic shop-source"
+	create := "source create -namespace " + namespace + " -topic " + source
 	if config != "" {
 		create += " -config " + w.Write("config.json", config)
 	}
 	w.Write("source.json", w.want(0, "", create).Stdout)
-	w.Write("pipeline.json", w.want(0, "", "output create -manifest @source.json -topic shop-output").Stdout)
+	w.Write("pipeline.json", w.want(0, "", "output create -manifest @source.json -topic "+output).Stdout)
 	return w
 }
 
