@@ -95,6 +95,9 @@ func (r result) String() string {
 	return fmt.Sprintf("%d source records, %d of them rejected, %d outputs, 0 lost, 0 doubled at the view, %d duplicates at the topic", r.records, r.rejected, r.outputs, r.duplicates)
 }
 
+// fewest is how many source records a drill with a stream must have had: with fewer it says nothing.
+const fewest = 50
+
 // check waits until the namespace is drained and compares every stage with the one before it, then the whole with a
 // recomputation from the source, and at last by verify -deep.
 func (s *space) check(sent *stream) result {
@@ -114,6 +117,9 @@ func (s *space) check(sent *stream) result {
 		s.checkValues(p, source, published)
 		sum.outputs += len(published)
 		sum.duplicates += duplicates
+	}
+	if sent != nil && sum.records < fewest {
+		s.t.Errorf("%d source records, fewer than the %d that a drill is for", sum.records, fewest)
 	}
 	s.verifies()
 	return sum

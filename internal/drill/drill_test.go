@@ -83,6 +83,17 @@ func spread(d []time.Duration) string {
 	return fmt.Sprintf("%d measured, %.1f s least, %.1f s median, %.1f s most", len(s), s[0].Seconds(), s[len(s)/2].Seconds(), s[len(s)-1].Seconds())
 }
 
+// within writes durations, and how many of them were below what they should be.
+func within(took []time.Duration, aim time.Duration) string {
+	n := 0
+	for _, d := range took {
+		if d < aim {
+			n++
+		}
+	}
+	return fmt.Sprintf("%s; %d of them under %v", spread(took), n, aim)
+}
+
 // await polls until the condition holds and returns how long that took.
 func await(t testing.TB, what string, holds func() bool) time.Duration {
 	t.Helper()

@@ -191,7 +191,8 @@ func TestSC38Takeover(t *testing.T) {
 	st.stop()
 	found := s.check(st)
 	for _, role := range roles() {
-		figure(t, "takeover of a killed %s: %s", role, spread(took[role]))
+		aim := map[string]time.Duration{"source": 10 * time.Second, "relay": 5 * time.Second, "view": 5 * time.Second}[role]
+		figure(t, "takeover of a killed %s: %s", role, within(took[role], aim))
 	}
 	figure(t, "%v", found)
 	if found.duplicates != 0 {

@@ -83,6 +83,20 @@ func (p *process) stop() time.Duration {
 	return time.Since(began)
 }
 
+// unreadable is after how long a commit in flight whose outcome could not be read ends its process with 12 (S12).
+const unreadable = 20 * time.Second
+
+// refused waits for a process that was apart from its services for a while, and was overtaken: it ends with 10, or with 12 where
+// the time of a commit in flight was over before its outcome could be read.
+func (p *process) refused(apart time.Duration) (code int) {
+	p.t.Helper()
+	a := p.Wait()
+	if a.Code != 10 && (a.Code != 12 || apart < unreadable) {
+		p.t.Errorf("%s: code %d after %v apart, want 10\n%s", p.Line, a.Code, apart, p.Stderr.Last(10))
+	}
+	return a.Code
+}
+
 // ownership finds what a source process says of its partitions.
 var ownership = regexp.MustCompile(`msg="partition(?:s)? (claimed|revoked|lost)".* partitions?="?\[?([0-9 ]+)`)
 

@@ -248,5 +248,15 @@ func (l *lock) waiting() (pid string) {
 	return pid
 }
 
-// release gives the rows up.
-func (l *lock) release() { _ = l.conn.Close(context.Background()) }
+// blocks reports whether a backend waits for the lock.
+func (l *lock) blocks(pid string) bool {
+	l.s.t.Helper()
+	return l.s.one(fmt.Sprintf("SELECT CASE WHEN %d = ANY(pg_blocking_pids(%s)) THEN 'yes' ELSE 'no' END", l.conn.PgConn().PID(), pid)) == "yes"
+}
+
+// release gives the rows up; they are free when it returns.
+func (l *lock) release() {
+	ctx := context.Background()
+	_, _ = l.conn.Exec(ctx, "ROLLBACK") // fails where it was released before
+	_ = l.conn.Close(ctx)
+}

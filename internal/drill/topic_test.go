@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"amends/internal/kafkatest"
 )
 
 // transactional returns a client whose records lie in a transaction that has begun.
@@ -49,9 +51,11 @@ func TestSC23TransactionsInTheSource(t *testing.T) {
 	a := s.transactional("a")
 	s.within(a, movement("A-1", 0, 0, 10, 0), movement("A-2", 0, 0, 10, 1))
 	s.finish(a, kgo.TryAbort) // 0, 1, marker 2
+	kafkatest.AwaitMarkers(t, s.brokers, s.source)
 	b := s.transactional("b")
 	s.within(b, movement("B-1", 0, 0, 7, 0))
 	s.finish(b, kgo.TryCommit) // 3, marker 4
+	kafkatest.AwaitMarkers(t, s.brokers, s.source)
 	s.drained()
 	open := s.transactional("c")
 	s.within(open, movement("C-1", 1, 0, 5, 0)) // 5
@@ -60,10 +64,11 @@ func TestSC23TransactionsInTheSource(t *testing.T) {
 	if got := s.number(decided); got != 5 {
 		t.Errorf("frontier %d below an open transaction, want 5", got)
 	}
-	if out, _ := s.run(3, "verify -manifest pipeline.json -deep -timeout 2s"); !strings.Contains(out, "transaction") {
+	if out, _ := s.run(3, "verify -manifest pipeline.json -deep -timeout 8s"); !strings.Contains(out, "transaction") {
 		t.Errorf("verify does not name the open transaction: %s", out)
 	}
 	s.finish(open, kgo.TryAbort) // marker 7 ends the topic
+	kafkatest.AwaitMarkers(t, s.brokers, s.source)
 	found := s.check(nil)
 	if got := s.number(decided); got != 8 || found.records != 2 {
 		t.Errorf("frontier %d and %d records, want 8 and 2", got, found.records)
@@ -89,6 +94,7 @@ func TestC38TheLaterTransactionEndsFirst(t *testing.T) {
 				t.Errorf("%d records were decided past an open transaction", got)
 			}
 			s.finish(first, end)
+			kafkatest.AwaitMarkers(t, s.brokers, s.source)
 			found := s.check(nil)
 			if want := map[kgo.TransactionEndTry]int{kgo.TryCommit: 5, kgo.TryAbort: 2}[end]; found.records != want {
 				t.Errorf("%d records, want %d", found.records, want)
@@ -172,7 +178,7 @@ func TestSC24AlteredTopics(t *testing.T) {
 			}
 		}
 	}
-	figure(t, "from the alteration to the end of the role with code 11: %s", spread(noticed))
+	figure(t, "from the alteration to the end of the role with code 11: %s", within(noticed, 5*time.Second))
 }
 
 func altered(t *testing.T, a alteration, which string, traffic bool) (noticed []time.Duration) {
@@ -213,8 +219,10 @@ func altered(t *testing.T, a alteration, which string, traffic bool) (noticed []
 	}
 	for _, role := range roles() { // every role checks both topics when it starts
 		p := s.role(role)
-		if p.ends(11, ""); !strings.Contains(p.Stderr.Last(1), a.cause) {
-			t.Errorf("%s started with %s", role, p.Stderr.Last(1))
+		p.ends(11, "")
+		last := p.Stderr.Last(1)
+		if !strings.Contains(last, a.cause) || a.name == "recreated" && strings.Count(last, "kafka:") != 2 { // both ids
+			t.Errorf("%s started with %s", role, last)
 		}
 	}
 	if out, _ := s.run(6, "verify -manifest pipeline.json"); !strings.HasPrefix(out, "UNAVAILABLE") {

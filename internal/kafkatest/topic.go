@@ -45,6 +45,38 @@ func NewTopic(t testing.TB, brokers []string, partitions int32) string {
 	return name
 }
 
+// AwaitMarkers waits until a topic has no open transaction. Apache Kafka answers the end of one before its marker is written: what
+// is sent next may lie before it, and the topic's end behind it.
+func AwaitMarkers(t testing.TB, brokers []string, topic string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin, done := connect(t, brokers)
+	defer done()
+	for open := 1; open > 0; time.Sleep(10 * time.Millisecond) {
+		stable, err := admin.ListCommittedOffsets(ctx, topic)
+		if err == nil {
+			err = stable.Error()
+		}
+		if err != nil {
+			t.Fatalf("read the last stable offsets of %s: %v", topic, err)
+		}
+		ends, err := admin.ListEndOffsets(ctx, topic)
+		if err == nil {
+			err = ends.Error()
+		}
+		if err != nil {
+			t.Fatalf("read the ends of %s: %v", topic, err)
+		}
+		open = 0
+		ends.Each(func(end kadm.ListedOffset) {
+			if at, ok := stable.Lookup(topic, end.Partition); !ok || at.Offset != end.Offset {
+				open++
+			}
+		})
+	}
+}
+
 func connect(t testing.TB, brokers []string) (admin *kadm.Client, done func()) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ClientID("amends-test"))
