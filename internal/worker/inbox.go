@@ -16,6 +16,7 @@ type inbox struct {
 	queue   []broker.Fetched
 	end     ledger.Frontier
 	bytes   int
+	taken   int // bytes that take returned last; their owner has them until it takes again
 	limit   int // of bytes; beyond it the source is held
 	mu      sync.Mutex
 	held    bool
@@ -57,6 +58,7 @@ func (b *inbox) take() (records []ledger.SourceRecord, next ledger.Frontier, ok 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	bytes := 0
+	b.taken = 0
 	for len(b.queue) > 0 {
 		f := &b.queue[0]
 		n := 0
@@ -82,7 +84,8 @@ func (b *inbox) take() (records []ledger.SourceRecord, next ledger.Frontier, ok 
 	if next == 0 {
 		return nil, 0, false
 	}
-	b.bytes -= size(records)
+	b.taken = size(records)
+	b.bytes -= b.taken
 	if b.held && b.bytes < b.limit/2 {
 		b.held = false
 		b.hold(false)
@@ -94,7 +97,24 @@ func (b *inbox) take() (records []ledger.SourceRecord, next ledger.Frontier, ok 
 func (b *inbox) restart(at ledger.Frontier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue, b.bytes, b.end, b.seeking = nil, 0, at, true
+	b.queue, b.bytes, b.taken, b.end, b.seeking = nil, 0, 0, at, true
+	if b.held {
+		b.held = false
+		b.hold(false)
+	}
+}
+
+// weight returns the bytes of what was fetched and is not decided.
+func (b *inbox) weight() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes + b.taken
+}
+
+// close lets the source fetch the partition again: it keeps a hold beyond the assignment, also for who is assigned it next.
+func (b *inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.held {
 		b.held = false
 		b.hold(false)

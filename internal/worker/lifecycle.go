@@ -267,6 +267,9 @@ func (l *Lifecycle) release(partitions []ledger.Partition) (ended []*Partition) 
 	if len(ended) > 0 {
 		l.stop(ended)
 	}
+	for _, part := range ended {
+		part.in.close()
+	}
 	l.ready.gone(partitions...)
 	return ended
 }
@@ -281,6 +284,18 @@ func (l *Lifecycle) Close() {
 		all = append(all, p)
 	}
 	l.release(all)
+}
+
+// full reports whether all partitions together have as much that is fetched and not decided as they may. Each is held beyond its
+// part, but where they are many the fetches that they may have by then are gigabytes.
+func (l *Lifecycle) full() bool {
+	l.mu.lock()
+	defer l.mu.unlock()
+	all := 0
+	for _, part := range l.running {
+		all += part.in.weight()
+	}
+	return all > inboxesAll
 }
 
 // Dispatch hands on what a poll returned and seeks where a partition claimed again; it is called between a poll and its

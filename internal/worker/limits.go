@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"amends/internal/broker"
+	"amends/internal/ledger"
 )
 
 // Budgets of one operation on the store (S12, design section 3). The store bounds its own lock wait, statement and commit.
@@ -15,11 +16,12 @@ const (
 	SecondWait       = 200 * time.Millisecond
 	LookAge          = 2 * time.Second // no commit trusts an older look at the topic
 	lookEvery        = time.Second
-	idleLook         = 5 * time.Second // a partition without records reads its row this often
-	missingGrace     = 3 * time.Second // how long one broker of many may not know a topic yet
-	awayWait         = time.Second     // the longest pause while a service is away
-	StopGrace        = 5 * time.Second // running work after a revoke or a shutdown, before it is cancelled
-	closeTimeout     = 3 * time.Second // leaving the group
+	idleLook         = 5 * time.Second      // a partition without records reads its row this often
+	missingGrace     = 3 * time.Second      // how long one broker of many may not know a topic yet
+	awayWait         = time.Second          // the longest pause while a service is away
+	fullWait         = 5 * time.Millisecond // between looks whether there is room for another poll
+	StopGrace        = 5 * time.Second      // running work after a revoke or a shutdown, before it is cancelled
+	closeTimeout     = 3 * time.Second      // leaving the group
 )
 
 // A partition must be given up before the group gives it to somebody else; and both callbacks of an assignment, each within
@@ -41,7 +43,7 @@ const (
 // Sizes in bytes of what a partition keeps in memory.
 const (
 	inboxBytes  = 16 << 20  // fetched and not yet decided; beyond it the partition is held
-	inboxesAll  = 256 << 20 // that of all partitions together, divided among them where they are many
+	inboxesAll  = 256 << 20 // that of all partitions together, divided among them where they are many; beyond it nothing is polled
 	inboxLeast  = 1 << 20   // whatever their number
 	CacheBytes  = 512 << 20 // key states of all partitions together, divided among them
 	recordBytes = 128       // what a fetched record costs over its bytes
@@ -51,4 +53,4 @@ const (
 const SnapshotRows = 1_000
 
 // cachePartition is the least that a partition's states may take, in bytes.
-const cachePartition = 16 << 20
+const cachePartition = CacheBytes / ledger.MaxPartitions

@@ -139,6 +139,7 @@ func (p *Partition) fetch(ctx context.Context) (Progress, error) {
 	if !ok {
 		if left := idleLook - p.clock().Sub(p.known); left > 0 {
 			p.done()
+			p.buffer = nil // what was fetched and decided is not kept for as long as nothing comes
 			return Progress{Idle: true, Wait: left}, nil
 		}
 		return p.review(ctx)

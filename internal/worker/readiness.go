@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ type readiness struct {
 	log    *slog.Logger
 	report func(ready bool, reason string)
 	away   map[wait]string
+	said   string // the reason as it was told last
 	mu     sync.Mutex
 }
 
@@ -32,11 +34,16 @@ func newReadiness(log *slog.Logger, report func(bool, string)) *readiness {
 // set notes that the role finds a service away because of err, or back when err is nil.
 func (r *readiness) set(service string, err error) { r.waits(wait{service, theRole}, err) }
 
-// waits notes that somebody waits for a service because of err, or no longer when err is nil.
+// waits notes that somebody waits for a service because of err, or no longer when err is nil. Whoever waits as before, as a
+// thousand partitions may every second, changes nothing.
 func (r *readiness) waits(w wait, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, fresh := r.reason(), err != nil
+	why, was := r.away[w]
+	if err == nil && !was || err != nil && was && why == err.Error() {
+		return
+	}
+	fresh := err != nil
 	for other := range r.away {
 		fresh = fresh && other.service != w.service
 	}
@@ -45,25 +52,25 @@ func (r *readiness) waits(w wait, err error) {
 	} else {
 		r.away[w] = err.Error()
 	}
-	r.tell(before, fresh)
+	r.tell(fresh)
 }
 
 // gone ends whatever partitions wait for: it came, or they were given away.
 func (r *readiness) gone(partitions ...ledger.Partition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.reason()
 	for w := range r.away {
 		if slices.Contains(partitions, w.who) {
 			delete(r.away, w)
 		}
 	}
-	r.tell(before, false)
+	r.tell(false)
 }
 
 // tell says what changed; fresh is that a service is waited for which nobody waited for before. The caller holds mu.
-func (r *readiness) tell(before string, fresh bool) {
-	reason := r.reason()
+func (r *readiness) tell(fresh bool) {
+	reason, before := r.reason(), r.said
+	r.said = reason
 	switch {
 	case reason == before:
 		return
@@ -77,12 +84,24 @@ func (r *readiness) tell(before string, fresh bool) {
 	}
 }
 
-// reason names each service once with each of its causes; empty when nothing is waited for.
+// reason names each service once, with what the first of those who wait for it waits for and how many more do; empty when
+// nothing is waited for.
 func (r *readiness) reason() string {
+	first, all := map[string]wait{}, map[string]int{}
+	for w := range r.away {
+		if f, seen := first[w.service]; !seen || w.who < f.who {
+			first[w.service] = w
+		}
+		all[w.service]++
+	}
 	var parts []string
-	for w, why := range r.away {
-		parts = append(parts, w.service+": "+why)
+	for service, w := range first {
+		part := service + ": " + r.away[w]
+		if more := all[service] - 1; more > 0 {
+			part += fmt.Sprintf(" (%d more wait for it)", more)
+		}
+		parts = append(parts, part)
 	}
 	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), "; ")
+	return strings.Join(parts, "; ")
 }

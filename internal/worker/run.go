@@ -125,6 +125,12 @@ func (r *runner) hold(p ledger.Partition, held bool) {
 func (r *runner) poll() error {
 	ctx := r.interruptible()
 	for {
+		if r.life.full() {
+			if pause.For(r.ctx, fullWait) != nil {
+				return nil
+			}
+			continue
+		}
 		fetched, err := r.source.Poll(ctx)
 		ctx = r.interruptible() // a wake-up that Dispatch is too early for ends the next poll
 		dispatched := r.life.Dispatch(fetched, r.source.Seek)
@@ -215,15 +221,18 @@ func (r *runner) steps(ctx context.Context, p *Partition) error {
 		case progress.Done:
 			return nil
 		case progress.Wait > 0:
-			wake := p.in.wake
+			wake, stopped := p.in.wake, p.stopped
 			if !progress.Idle {
 				wake = nil
+			}
+			if p.phase == resolving {
+				stopped = nil // a stop does not end it, nor its pauses (S12)
 			}
 			t := time.NewTimer(progress.Wait)
 			select {
 			case <-t.C:
 			case <-wake:
-			case <-p.stopped:
+			case <-stopped:
 			case <-ctx.Done():
 			}
 			t.Stop()
