@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"amends/internal/ledger"
@@ -22,6 +23,10 @@ const (
 	Renew = time.Second
 	Retry = 500 * time.Millisecond
 )
+
+// retryEach is the time between attempts to acquire a lease for each that this process waits for, where that is more than Retry:
+// together they ask the database no more than a thousand times a second.
+const retryEach = time.Millisecond
 
 // attempts is how often an operation with a definite failure is tried (S12).
 const attempts = 3
@@ -56,6 +61,7 @@ type Keeper struct {
 	st     Store
 	holder string
 	opts   Options
+	waits  atomic.Int64 // leases that are waited for
 
 	mu   sync.Mutex // a leaf: nothing is called while it is held
 	held map[*holding]struct{}
@@ -129,6 +135,11 @@ func changed(was, is *store.Server) bool { return was != nil && is != nil && *wa
 func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partition) (store.Lease, time.Time, error) {
 	log := k.opts.Logger.With("role", role, "partition", p)
 	waiting, failed := "", 0
+	defer func() {
+		if waiting != "" {
+			k.waits.Add(-1)
+		}
+	}()
 	for {
 		began := time.Now()
 		l, err := k.st.AcquireService(ctx, role, p, k.holder, k.opts.TTL)
@@ -152,11 +163,14 @@ func (k *Keeper) acquire(ctx context.Context, role store.Role, p ledger.Partitio
 			return store.Lease{}, time.Time{}, fmt.Errorf("acquire %s lease of partition %d: %w", role, p, err)
 		}
 		failed = 0
+		if waiting == "" {
+			k.waits.Add(1)
+		}
 		if why != waiting {
 			waiting = why
 			log.Info("waiting for the lease", "cause", err)
 		}
-		if err := pause.For(ctx, k.opts.Retry); err != nil {
+		if err := pause.For(ctx, max(k.opts.Retry, time.Duration(k.waits.Load())*retryEach)); err != nil {
 			return store.Lease{}, time.Time{}, err
 		}
 	}
