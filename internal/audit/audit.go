@@ -221,7 +221,7 @@ func (a *Auditor) record(ctx context.Context, c *Cycle, began time.Time) error {
 		return fmt.Errorf("keep what the audit found: %w", err)
 	}
 	if c.Why != "" || c.Changed {
-		v := report.Verification(c.Report, began)
+		v := report.Verification(c.Report, a.Manifest.Config.QuantityScale, began)
 		v.Audit = true
 		if err := a.Namespace.RecordVerification(ctx, v); err != nil {
 			return fmt.Errorf("keep what the audit found: %w", err)
@@ -266,7 +266,7 @@ func (a *Auditor) tell(c *Cycle) {
 		log = a.Logger.Warn
 	}
 	if c.Why != "" || c.Changed {
-		log("audit", "status", c.Status, "answer", report.Headline(c.Report), "full", c.Why, "verified", c.Verified)
+		log("audit", "status", c.Status, "answer", report.Headline(c.Report, a.Manifest.Config.QuantityScale), "full", c.Why, "verified", c.Verified)
 	}
 	if a.Told != nil {
 		a.Told(c)

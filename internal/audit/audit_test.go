@@ -167,7 +167,7 @@ func TestSC35AuditLooksAtWhatAVerificationFound(t *testing.T) {
 		if r.Status != want {
 			t.Fatalf("%s %v", r.Status, r.First)
 		}
-		w.ok(w.ns.RecordVerification(t.Context(), report.Verification(r, began)))
+		w.ok(w.ns.RecordVerification(t.Context(), report.Verification(r, 0, began)))
 	}
 	verified(verify.Drift)
 	w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")

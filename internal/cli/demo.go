@@ -140,7 +140,7 @@ func (a *app) tellDemo(ctx context.Context, o *demoOptions) (err error) {
 	}
 	end(nil)
 	if err == nil && o.once && result.Report.Status != verify.Pass {
-		err = &statusError{result.Report}
+		err = &statusError{result.Report, d.target.Manifest.Config.QuantityScale}
 	}
 	return errors.Join(err, drained(ended))
 }
@@ -258,7 +258,7 @@ func (d *demo) outro(r *showcase.Result, stops bool) {
 	if r.Report.Status != verify.Pass {
 		mark = "✗"
 	}
-	d.say(fmt.Sprintf("%s verify %s", mark, report.Headline(r.Report)))
+	d.say(fmt.Sprintf("%s verify %s", mark, report.Headline(r.Report, d.target.Manifest.Config.QuantityScale)))
 	d.say("")
 	if stops {
 		d.say("Try   " + d.command("demo"))

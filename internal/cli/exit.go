@@ -32,9 +32,12 @@ const (
 var errNoStandby = errors.New("another process runs this role")
 
 // statusError ends verify with its status's own code.
-type statusError struct{ report *verify.Report }
+type statusError struct {
+	report *verify.Report
+	scale  int32 // of the namespace
+}
 
-func (e *statusError) Error() string { return "verify " + report.Headline(e.report) }
+func (e *statusError) Error() string { return "verify " + report.Headline(e.report, e.scale) }
 
 // classes map errors to codes; the first that matches counts. A lost integrity outweighs an unknown outcome, and both
 // outweigh what a restart can mend.

@@ -60,10 +60,10 @@ Status and code: PASS 0, INCOMPLETE 3, BLOCKED 4, DRIFT 5, UNAVAILABLE 6.`,
 		if asJSON {
 			err = report.WriteJSON(a.Stdout, r)
 		} else {
-			err = report.Text(a.Stdout, r)
+			err = report.Text(a.Stdout, r, t.Manifest.Config.QuantityScale)
 		}
 		if err == nil && r.Status != verify.Pass {
-			err = &statusError{r}
+			err = &statusError{r, t.Manifest.Config.QuantityScale}
 		}
 		return err
 	}
@@ -114,7 +114,7 @@ func (a *app) verifySession(ctx context.Context, t *target.Target, s *target.Ses
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Namespace.RecordVerification(ctx, report.Verification(r, began)); err != nil {
+	if err := s.Namespace.RecordVerification(ctx, report.Verification(r, m.Config.QuantityScale, began)); err != nil {
 		fmt.Fprintf(a.Stderr, "the verification was not recorded: %v\n", err)
 	}
 	return r, nil

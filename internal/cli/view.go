@@ -50,7 +50,7 @@ func (a *app) viewShow() *cobra.Command {
 			return inspect.ShowJSON(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, s.Namespace)
 		case target.FormCSV:
 			rows := report.NewCSV(a.Stdout, inspect.Columns()...)
-			err := inspect.ShowRows(cmd.Context(), t.Manifest.Config.Namespace, s.Namespace, rows.Row)
+			err := inspect.ShowRows(cmd.Context(), t.Manifest.Config.Namespace, t.Manifest.Config.QuantityScale, s.Namespace, rows.Row)
 			return errors.Join(err, rows.Flush())
 		}
 		return inspect.ShowText(cmd.Context(), a.Stdout, t.Manifest.Config.Namespace, t.Manifest.Config.QuantityScale, s.Namespace)

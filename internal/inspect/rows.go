@@ -12,14 +12,14 @@ import (
 // Columns names the fields of a row as ShowRows gives them.
 func Columns() []string {
 	return []string{"output", "item", "location", "day", "version", "present", "close", "previous", "threshold", "status", "partition", "sequence",
-		"cause_offset", "cause_txn_id", "cause_revision"}
+		"cause_offset", "cause_txn_id", "cause_revision", "value"}
 }
 
 // ShowRows calls fn for every row of the view, withdrawn ones included, in the order of ShowJSON. Identifiers are exact;
-// what an output does not have is empty.
-func ShowRows(ctx context.Context, namespace string, from Snapshots, fn func(fields ...string) error) error {
+// what an output does not have is empty. Quantities are whole units, but in the last column, which says what ShowText shows.
+func ShowRows(ctx context.Context, namespace string, scale int32, from Snapshots, fn func(fields ...string) error) error {
 	return show(ctx, io.Discard, namespace, from, func(v *shown) error {
-		return v.rows(every, func(r *store.ViewRow) error { return fn(fieldsOf(r)...) })
+		return v.rows(every, func(r *store.ViewRow) error { return fn(append(fieldsOf(r), Value(r, scale))...) })
 	})
 }
 

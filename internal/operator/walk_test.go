@@ -77,13 +77,13 @@ func TestOperatorsDay(t *testing.T) {
 	for _, r := range healthy {
 		x.walk(r)
 	}
-	want := `output,item,location,day,version,present,close,previous,threshold,status,partition,sequence,cause_offset,cause_txn_id,cause_revision
-balance,widget,berlin,2026-01-01,2,true,70,,,,0,5,3,T-1,2
-balance,widget,berlin,2026-01-02,2,true,50,,,,0,6,3,T-1,2
-alert,widget,berlin,2026-01-02,1,true,50,70,60,,0,7,3,T-1,2
-balance,widget,berlin,2026-01-03,3,false,,,,,0,10,4,T-3,2
-alert,widget,berlin,2026-01-03,2,false,,,,,0,9,3,T-1,2
-status,widget,berlin,,1,true,,,,READY,0,1,0,T-1,1
+	want := `output,item,location,day,version,present,close,previous,threshold,status,partition,sequence,cause_offset,cause_txn_id,cause_revision,value
+balance,widget,berlin,2026-01-01,2,true,70,,,,0,5,3,T-1,2,70
+balance,widget,berlin,2026-01-02,2,true,50,,,,0,6,3,T-1,2,50
+alert,widget,berlin,2026-01-02,1,true,50,70,60,,0,7,3,T-1,2,70 -> 50 below 60
+balance,widget,berlin,2026-01-03,3,false,,,,,0,10,4,T-3,2,withdrawn
+alert,widget,berlin,2026-01-03,2,false,,,,,0,9,3,T-1,2,withdrawn
+status,widget,berlin,,1,true,,,,READY,0,1,0,T-1,1,READY
 `
 	if diff := cmp.Diff(want, x.call(0, "amends view show -o csv").Stdout); diff != "" {
 		t.Error(diff)

@@ -188,7 +188,7 @@ func (r *Rebuild) prove(ctx context.Context, ns *postgres.Namespace, out *Rebuil
 		return fmt.Errorf("verify rebuild %s: %w", r.Namespace, err)
 	}
 	out.Report = rep
-	if err := ns.RecordVerification(ctx, report.Verification(rep, began)); err != nil {
+	if err := ns.RecordVerification(ctx, report.Verification(rep, out.Manifest.Config.QuantityScale, began)); err != nil {
 		return err
 	}
 	if rep.Status != verify.Pass && rep.Status != verify.Blocked {

@@ -9,18 +9,19 @@ import (
 	"amends/internal/inspect"
 	"amends/internal/ledger"
 	"amends/internal/phrase"
+	"amends/internal/store"
 	"amends/internal/verify"
 )
 
-// Headline is the answer of a verification in one line.
-func Headline(r *verify.Report) string {
+// Headline is the answer of a verification in one line, with quantities at the namespace's scale (S2).
+func Headline(r *verify.Report, scale int32) string {
 	switch r.Status {
 	case verify.Pass:
 		return fmt.Sprintf("PASS  %s, %s; an independent recomputation agrees", phrase.Counted(r.SourceRecords, "source record"), phrase.Counted(r.Messages, "message"))
 	case verify.Blocked:
 		return fmt.Sprintf("BLOCKED  %s blocked; everything else agrees with an independent recomputation", phrase.Counted(int64(len(r.Blocked)), "key"))
 	case verify.Drift:
-		return fmt.Sprintf("DRIFT  %s; the first: %s", phrase.Counted(r.Differences, "difference"), difference(r.First))
+		return fmt.Sprintf("DRIFT  %s; the first: %s", phrase.Counted(r.Differences, "difference"), difference(r.First, scale))
 	}
 	if len(r.Reasons) == 0 {
 		return string(r.Status)
@@ -43,7 +44,7 @@ func reason(x verify.Reason) string {
 	return b.String() + ": " + x.Detail
 }
 
-func difference(d *verify.Difference) string {
+func difference(d *verify.Difference, scale int32) string {
 	s := fmt.Sprintf("%s partition %d", d.What, d.Partition)
 	if d.Offset >= 0 {
 		s += fmt.Sprintf(" offset %d", d.Offset)
@@ -56,19 +57,19 @@ func difference(d *verify.Difference) string {
 	}
 	s += ": " + d.Detail
 	if d.Expected != nil || d.Actual != nil {
-		s += fmt.Sprintf(" (expected %s, actual %s)", side(d.Expected), side(d.Actual))
+		s += fmt.Sprintf(" (expected %s, actual %s)", side(d.Expected, scale), side(d.Actual, scale))
 	}
 	return s
 }
 
 // side writes one side of a difference for people.
-func side(s *verify.Side) string {
+func side(s *verify.Side, scale int32) string {
 	if s == nil {
 		return "no row"
 	}
 	text := "no output"
 	if s.Present && s.Payload != nil {
-		text = string(appendPayload(nil, s.Payload))
+		text = value(s.Payload, scale)
 	} else if s.Cause != nil {
 		text = "withdrawn"
 	}
@@ -85,10 +86,18 @@ func side(s *verify.Side) string {
 	return text
 }
 
-// Text writes a report for people; its first line is the answer.
-func Text(out io.Writer, r *verify.Report) error {
+// value writes what an output states, as the view is shown.
+func value(p *verify.Payload, scale int32) string {
+	if p.Kind == ledger.TrustStatus && p.Status == nil {
+		return "no status"
+	}
+	return inspect.Value(&store.ViewRow{ID: ledger.OutputID{Kind: p.Kind}, Present: true, Close: p.Close, Previous: p.Previous, Threshold: p.Threshold, Status: p.Status}, scale)
+}
+
+// Text writes a report for people, with quantities at the namespace's scale; its first line is the answer.
+func Text(out io.Writer, r *verify.Report, scale int32) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintln(w, Headline(r))
+	fmt.Fprintln(w, Headline(r, scale))
 	mode := r.Mode
 	if r.Deep {
 		mode += ", deep"

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -55,6 +56,13 @@ func TestJSONIsTheDocumentedSurface(t *testing.T) {
 	}
 }
 
+// sides is a drift of one difference between two payloads.
+func sides(expected, actual *verify.Payload) *verify.Report {
+	return &verify.Report{Status: verify.Drift, Differences: 1, First: &verify.Difference{What: verify.Value, Offset: -1, Detail: "x",
+		Expected: &verify.Side{Present: true, Payload: expected}, Actual: &verify.Side{Present: true, Payload: actual}}}
+}
+
+// Quantities are written at the namespace's scale, here 2, as explain and balance write them.
 func TestTextBeginsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -63,13 +71,17 @@ func TestTextBeginsWithTheAnswer(t *testing.T) {
 		also  string
 	}{
 		{passed(), "PASS  5 source records, 11 messages; an independent recomputation agrees", "partition 0: source below 5, output below 11"},
-		{drifted(), `DRIFT  2 differences; the first: VALUE partition 0 balance widget berlin 2026-01-02: another value (expected {"close":50} by 0/1 T-2 r1, actual withdrawn version 2)`,
+		{drifted(), `DRIFT  2 differences; the first: VALUE partition 0 balance widget berlin 2026-01-02: another value (expected 0.50 by 0/1 T-2 r1, actual withdrawn version 2)`,
 			"blocked: <i> l: AMBIGUOUS T r3, COUNTS_DISAGREE 2026-01-02, and 2 more"},
 		{incomplete(), "INCOMPLETE  VIEW_BEHIND partition 1 offset 7 sequence 9: the view", "LOAD_RUNNING: a load"},
+		{sides(&verify.Payload{Kind: ledger.Alert, Previous: 7000, Close: -5, Threshold: 6000}, &verify.Payload{Kind: ledger.Alert, Previous: math.MinInt64, Threshold: math.MaxInt64}),
+			"DRIFT  1 difference; the first: VALUE partition 0: x (expected 70.00 -> -0.05 below 60.00, actual -92233720368547758.08 -> 0.00 below 92233720368547758.07)", ""},
+		{sides(&verify.Payload{Kind: ledger.TrustStatus, Status: &ledger.Status{Blocked: true, Reasons: []ledger.Reason{{Code: ledger.Ambiguous, TxnID: "T", Revision: 1}}}}, &verify.Payload{Kind: ledger.TrustStatus}),
+			"DRIFT  1 difference; the first: VALUE partition 0: x (expected BLOCKED AMBIGUOUS T r1, actual no status)", ""},
 		{&verify.Report{Status: verify.Blocked, Blocked: make([]verify.BlockedKey, 3)}, "BLOCKED  3 keys blocked; everything else agrees with an independent recomputation", ""},
 	} {
 		var out bytes.Buffer
-		if err := report.Text(&out, c.r); err != nil {
+		if err := report.Text(&out, c.r, 2); err != nil {
 			t.Fatal(err)
 		}
 		if first, rest, _ := strings.Cut(out.String(), "\n"); first != c.first || !strings.Contains(rest, c.also) {

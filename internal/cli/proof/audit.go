@@ -70,12 +70,13 @@ func (f *auditFlags) run(ctx context.Context, e *target.Env) error {
 	if t.Manifest.Output == nil {
 		return verify.ErrUnbound
 	}
+	scale := t.Manifest.Config.QuantityScale
 	opening, cancel := context.WithTimeout(ctx, target.GiveUp)
 	defer cancel()
 	s, err := e.Open(opening, t, target.ReadOnly)
 	if errors.Is(err, store.ErrConfig) { // UNAVAILABLE (S10)
 		c := &audit.Cycle{Report: verify.Refused(t.Manifest, true, false, err), Now: time.Now()}
-		return errors.Join(write(e.Stdout, c, asJSON), verdict(c))
+		return errors.Join(write(e.Stdout, c, scale, asJSON), verdict(c, scale))
 	}
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (f *auditFlags) run(ctx context.Context, e *target.Env) error {
 	o := options(t, s)
 	o.Every, o.FullEvery = f.every, f.fullEvery
 	o.Logger = slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	o.Told = func(c *audit.Cycle) { _ = write(e.Stdout, c, asJSON) }
+	o.Told = func(c *audit.Cycle) { _ = write(e.Stdout, c, scale, asJSON) }
 	if !f.once {
 		if err := audit.New(o).Run(ctx); ctx.Err() == nil {
 			return err
@@ -99,10 +100,10 @@ func (f *auditFlags) run(ctx context.Context, e *target.Env) error {
 	}
 	c, err := audit.New(o).Once(ctx)
 	if err == nil {
-		err = write(e.Stdout, c, asJSON)
+		err = write(e.Stdout, c, scale, asJSON)
 	}
 	if err == nil {
-		err = verdict(c)
+		err = verdict(c, scale)
 	}
 	return err
 }
@@ -116,11 +117,11 @@ func answers(ctx context.Context, s *target.Session, t *target.Target) error {
 }
 
 // verdict ends a command with the code of a cycle's status, nil for PASS.
-func verdict(c *audit.Cycle) error {
+func verdict(c *audit.Cycle, scale int32) error {
 	if c.Status == verify.Pass {
 		return nil
 	}
-	return &usage.Verdict{Text: "audit " + report.Headline(c.Report), Code: c.Status.ExitCode()}
+	return &usage.Verdict{Text: "audit " + report.Headline(c.Report, scale), Code: c.Status.ExitCode()}
 }
 
 // Role returns the audit role of a process.
@@ -153,8 +154,8 @@ type line struct {
 	Age        *float64   `json:"age_seconds"`
 }
 
-// write writes one cycle as one line; of text the status comes first.
-func write(out io.Writer, c *audit.Cycle, asJSON bool) error {
+// write writes one cycle as one line; of text the status comes first, and quantities are at the namespace's scale.
+func write(out io.Writer, c *audit.Cycle, scale int32, asJSON bool) error {
 	l := line{At: c.Now, JSON: report.Of(c.Report), Full: c.Why != "", Keys: c.Keys}
 	if l.Full {
 		l.Why = &c.Why
@@ -174,7 +175,7 @@ func write(out io.Writer, c *audit.Cycle, asJSON bool) error {
 	if l.Full {
 		how = "everything, as " + c.Why
 	}
-	_, err := fmt.Fprintf(out, "%s  %s  compared %s: %s of %s, %.2f s; %s\n", report.Headline(c.Report), c.Now.UTC().Format(time.RFC3339), how,
+	_, err := fmt.Fprintf(out, "%s  %s  compared %s: %s of %s, %.2f s; %s\n", report.Headline(c.Report, scale), c.Now.UTC().Format(time.RFC3339), how,
 		phrase.Counted(c.Outputs, "output"), phrase.Counted(c.Keys, "key"), c.Elapsed.Seconds(), age)
 	return err
 }

@@ -3,6 +3,7 @@ package query_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,10 @@ func TestC15C17C18C22BalancesOfEveryDayAndWindow(t *testing.T) {
 	s.load(movement(nut, "recount", 1, "2026-01-09", "closing_count", 0))
 	if got := plain(s.run("explain nut paris")); got[len(got)-1] != "+0.000 0.000 2026-01-09 0/11 recount revision 1, closing count of the same" {
 		t.Errorf("%q", got)
+	}
+	// The view's CSV has whole units, and beside them what the text shows.
+	if rows := s.run("view show -o csv"); !regexp.MustCompile(`(?m)^balance,nut,paris,2026-01-05,\d+,true,501,,,,.*,0\.501$`).MatchString(rows) {
+		t.Error(rows)
 	}
 	if got := plain(s.run("explain nut paris 2026-01-05 -lines 3")); !strings.Contains(strings.Join(got, "|"), "|+0.500 0.500 - - opening balance|+1.000 1.500 2026-01-02 - 1 movement of the day|-0.333 1.167 2026-01-03 - 3 movements of the day|-0.333 0.834") {
 		t.Errorf("%q", got)

@@ -203,6 +203,14 @@ func TestCompareSaysDifferentCutsAndConfigurations(t *testing.T) {
 		"stock_keys":[{"item":"widget","location":"berlin","partition":0,"opening_balance":0,"threshold":60}]}`)
 	w.loaded(story[0])
 	w.want(0, "", rebuild+" -execute")
+	// What verify and audit say of a difference has the namespace's decimals, as what compare says has.
+	w.exec(`UPDATE amends.view_rows SET close = 101 WHERE close = 100 AND namespace_id = (SELECT origin_id FROM amends.rebuilds)`)
+	for _, line := range []string{"verify -manifest @pipeline.json -live", "audit -manifest @pipeline.json -once"} {
+		if a := w.want(5, "(expected 1.00 by 0/0 T-1 r1, actual 1.01 version 1", line); !strings.Contains(a.First(), "(expected 1.00 by 0/0 T-1 r1, actual 1.01 version 1") {
+			t.Errorf("%s: %s", line, a.Stdout)
+		}
+	}
+	w.exec(`UPDATE amends.view_rows SET close = 100 WHERE close = 101 AND namespace_id = (SELECT origin_id FROM amends.rebuilds)`)
 	w.loaded(story[1])
 	a := w.want(5, "5 outputs of shop and shop2, at different cuts; the first: partition 0 balance widget berlin 2026-01-01: 0.70 (version 2, source 0/3) | 1.00 (version 1, source 0/0)", compare)
 	if !strings.Contains(a.Stdout, "shop: 5 present, 1 withdrawn; cuts [4 0]\nshop2: 5 present, 0 withdrawn; cuts [3 0]\n") ||

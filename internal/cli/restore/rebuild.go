@@ -243,11 +243,11 @@ func (a *rebuilt) headline() string {
 	case a.result == nil:
 		return "DRY RUN  " + a.words() + "; nothing was changed, -execute does it"
 	case record.Phase != store.RebuildDone:
-		return fmt.Sprintf("NOT DONE  %s stays in phase %s: verify %s", a.namespace, record.Phase, report.Headline(a.result.Report))
+		return fmt.Sprintf("NOT DONE  %s stays in phase %s: verify %s", a.namespace, record.Phase, report.Headline(a.result.Report, a.plan.Manifest.Config.QuantityScale))
 	case a.result.Report == nil:
 		return fmt.Sprintf("DONE  %s was rebuilt before, verify %s; finished %s", a.namespace, record.Status, record.Finished.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("REBUILT  %s from %s: verify %s", a.namespace, a.origin, report.Headline(a.result.Report))
+	return fmt.Sprintf("REBUILT  %s from %s: verify %s", a.namespace, a.origin, report.Headline(a.result.Report, a.plan.Manifest.Config.QuantityScale))
 }
 
 func (a *rebuilt) write(out io.Writer, asJSON bool) error {

@@ -181,7 +181,7 @@ func (r *run) verify(ctx context.Context, s *account.Step) error {
 		return err
 	}
 	r.account.Verify = report.Of(v)
-	s.Findings = append(s.Findings, account.Finding{Text: "verify -deep " + report.Headline(v), OK: v.Status == verify.Pass})
+	s.Findings = append(s.Findings, account.Finding{Text: "verify -deep " + report.Headline(v, r.manifest.Config.QuantityScale), OK: v.Status == verify.Pass})
 	return nil
 }
 
