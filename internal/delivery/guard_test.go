@@ -1,6 +1,8 @@
 package delivery_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,4 +80,22 @@ func TestSC38RelayWithoutACurrentLeaseSendsNothing(t *testing.T) {
 		t.Fatal(d)
 	}
 	w.checkReceipts(t, 0, workedEnvelopes())
+}
+
+// S6, I20: an outbox that holds an alert of a key without a threshold, as under a damaged key id, is an integrity stop with
+// nothing sent, and no crash; also where the topic holds that alert.
+func TestI20AlertOfAKeyWithoutAThreshold(t *testing.T) {
+	for name, published := range map[string][]string{"to be sent": nil, "in the topic": workedEnvelopes()[:5]} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strings.Replace(twoPartitions, `"opening_balance":0,"threshold":60`, `"opening_balance":0,"threshold":null`, 1))
+			w.commit(t, 0, worked(t)...)
+			if published != nil {
+				w.publish(t, 0, widgetKey, published...)
+			}
+			err := w.relay(t, w.relayOptions(), w.lease(t, store.Relay, 0, "a"))
+			if !errors.Is(err, store.ErrIntegrity) || !strings.Contains(err.Error(), `"widget" "berlin"`) || len(w.published(t, 0)) != len(published) {
+				t.Fatalf("%d records, %v", len(w.published(t, 0)), err)
+			}
+		})
+	}
 }

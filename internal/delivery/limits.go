@@ -16,12 +16,13 @@ const (
 const (
 	RelayPageOutputs = 10_000
 	RelayPageBytes   = 4 << 20
+	relayOutputs     = 1_000_000 // the pages of all partitions together
+	relayBytes       = 256 << 20 // the same
 	ViewPageOutputs  = 250_000   // decoded and held; several versions of an output are one row
 	ViewPageRows     = 50_000    // written by one transaction
 	viewOutputs      = 1_000_000 // the pages of all partitions together
 	patience         = 3         // how many times as long as the last commit took a busy view's page may grow
 	patientRows      = 1_000     // a page from which on the next one waits to grow
-	viewPageLeast    = 10_000    // however many partitions there are
 	unreceipted      = 200_000   // acknowledged outputs that may wait for their receipt
 )
 
@@ -29,6 +30,7 @@ const (
 const (
 	idleFirst    = time.Millisecond
 	idleMost     = 20 * time.Millisecond
+	idleEach     = 500 * time.Microsecond // the same, of so many partitions: together they ask the database 2,000 times a second
 	awayFirst    = 100 * time.Millisecond
 	awayMost     = time.Second
 	pollWait     = 200 * time.Millisecond // a view's read without records

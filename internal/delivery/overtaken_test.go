@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"amends/internal/broker"
 	"amends/internal/delivery"
 	"amends/internal/ledger"
 	"amends/internal/store"
@@ -38,6 +39,24 @@ func TestRelayOvertakenWhileOpening(t *testing.T) {
 	s := delivery.NewRelayStepper(o, old)
 	defer s.Close()
 	if _, err := s.Step(t.Context()); !errors.Is(err, store.ErrFence) {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
+// smaller is a topic that was made again, with one partition, once its identity was read.
+type smaller struct{ delivery.Topics }
+
+func (smaller) Ends(context.Context, string) ([]ledger.Offset, error) {
+	return make([]ledger.Offset, 1), nil
+}
+
+// I23, SC24: an output topic that is made again with fewer partitions while a relay opens is another topic, and no crash.
+func TestI23RelayOpensATopicOfFewerPartitions(t *testing.T) {
+	w := newWorld(t, twoPartitions)
+	o := w.relayOptions()
+	o.Topic.Topics = smaller{o.Topic.Topics}
+	var other *broker.IdentityError
+	if err := w.relay(t, o, w.lease(t, store.Relay, 1, "a")); !errors.As(err, &other) || other.What != "partitions" {
 		t.Fatalf("ended with %v", err)
 	}
 }

@@ -2,11 +2,13 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/store"
 	"amends/internal/wire"
 )
 
@@ -18,6 +20,9 @@ type page struct {
 	first    ledger.Sequence
 	full     bool // a limit ended it: more is probably pending
 }
+
+// share returns the part of all that the page of one of so many partitions may have, at most one.
+func share(one, all int, partitions int32) int { return min(one, all/max(int(partitions), 1)) }
 
 // headersEach is how many hints a message carries: sequence, term, and CloudEvents' specversion, id, source and type.
 const headersEach = 6
@@ -60,6 +65,9 @@ func (g *pager) build(ctx context.Context, pg *page) error {
 			return nil
 		}
 		if d != held {
+			if err := g.fits(d); err != nil {
+				return err
+			}
 			held = d
 			pg.bytes, key = cut(pg.bytes, func(b []byte) []byte { return g.enc.Key(b, d) })
 		}
@@ -83,7 +91,19 @@ func cut(buf []byte, add func([]byte) []byte) (all, part []byte) {
 	return all, all[n:len(all):len(all)]
 }
 
-// expect returns the exact key and value of the output that the cursor shows.
-func (g *pager) expect(d *ledger.Decision, i int) (key, value []byte) {
-	return g.enc.Key(nil, d), g.enc.Append(nil, d, i)
+// fits returns an error for a decision that cannot be of this configuration, and has no bytes under it.
+func (g *pager) fits(d *ledger.Decision) error {
+	if g.enc.Fits(d) {
+		return nil
+	}
+	return fmt.Errorf("outbox of partition %d: the decision at %d raises an alert, and key %q %q has no threshold: %w",
+		g.cursor.partition, d.Offset, d.Assertion.Key.Item, d.Assertion.Key.Location, store.ErrIntegrity)
+}
+
+// expect returns the exact key and value of the i-th output of a decision.
+func (g *pager) expect(d *ledger.Decision, i int) (key, value []byte, err error) {
+	if err := g.fits(d); err != nil {
+		return nil, nil, err
+	}
+	return g.enc.Key(nil, d), g.enc.Append(nil, d, i), nil
 }

@@ -34,10 +34,10 @@ type RelayOptions struct {
 
 func (o RelayOptions) withDefaults() RelayOptions {
 	if o.PageOutputs == 0 {
-		o.PageOutputs = RelayPageOutputs
+		o.PageOutputs = share(RelayPageOutputs, relayOutputs, o.Topic.Partitions)
 	}
 	if o.PageBytes == 0 {
-		o.PageBytes = RelayPageBytes
+		o.PageBytes = share(RelayPageBytes, relayBytes, o.Topic.Partitions)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -259,6 +259,5 @@ func (s *RelayStepper) outboxBytes(ctx context.Context, sequence ledger.Sequence
 	if d == nil || sequence < d.Sequence || sequence >= d.Sequence+ledger.Sequence(len(d.Changes)) {
 		return nil, nil, fmt.Errorf("sequence %d has a receipt and is not in the outbox: %w", sequence, store.ErrIntegrity)
 	}
-	key, value = s.pager.expect(d, int(sequence-d.Sequence))
-	return key, value, nil
+	return s.pager.expect(d, int(sequence-d.Sequence))
 }

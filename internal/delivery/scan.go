@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/store"
 	"amends/internal/wire"
@@ -58,6 +59,9 @@ func (s *RelayStepper) open(ctx context.Context) error {
 	ends, err := s.opts.Topic.Topics.Ends(ctx, s.opts.Topic.Name)
 	if err != nil {
 		return err
+	}
+	if int(p) >= len(ends) { // made again since it was identified
+		return &broker.IdentityError{Topic: s.opts.Topic.Name, What: "partitions", Want: fmt.Sprint(s.opts.Topic.Partitions), Found: fmt.Sprint(len(ends))}
 	}
 	c := &cursor{st: s.opts.Store, partition: p, next: pos.Sequence, source: pos.Source, most: s.opts.PageOutputs}
 	s.pager = newPager(s.opts.Config, c, s.lease.Term, s.opts.PageOutputs, s.opts.PageBytes)
@@ -186,7 +190,10 @@ func (s *RelayStepper) match(ctx context.Context, r *ledger.SourceRecord) (ahead
 	if err != nil || d == nil {
 		return err == nil, err
 	}
-	key, value := s.pager.expect(d, i)
+	key, value, err := s.pager.expect(d, i)
+	if err != nil {
+		return false, err
+	}
 	if !bytes.Equal(r.Key, key) || !bytes.Equal(r.Value, value) {
 		return false, differs(r, "the outbox's bytes of sequence %d", next)
 	}

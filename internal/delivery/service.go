@@ -50,6 +50,7 @@ type Service struct {
 	stepper func(store.Lease) Stepper
 	wake    *Signal
 	role    store.Role
+	quiet   time.Duration // the longest wait of a partition with nothing to do
 
 	mu     sync.Mutex // a leaf; guards what follows
 	states []State
@@ -71,7 +72,7 @@ func NewView(o ViewOptions, leases Leases) *Service {
 }
 
 func newService(role store.Role, t Topic, leases Leases, log *slog.Logger, wake *Signal, stepper func(store.Lease) Stepper) *Service {
-	s := &Service{topic: t, leases: leases, log: log.With("role", role), stepper: stepper, wake: wake, role: role}
+	s := &Service{topic: t, leases: leases, log: log.With("role", role), stepper: stepper, wake: wake, role: role, quiet: max(idleMost, time.Duration(t.Partitions)*idleEach)}
 	s.states = make([]State, t.Partitions)
 	for p := range s.states {
 		s.states[p] = State{Partition: ledger.Partition(p), Phase: Standby}
@@ -199,7 +200,7 @@ func (s *Service) drive(ctx context.Context, p ledger.Partition, st Stepper) err
 		case <-ctx.Done():
 		case <-s.wake.channel(p):
 			idle = 0
-		case <-time.After(idle.next(idleFirst, idleMost)):
+		case <-time.After(idle.next(idleFirst, s.quiet)):
 		}
 	}
 	return ctx.Err()

@@ -32,7 +32,7 @@ type ViewOptions struct {
 
 func (o ViewOptions) withDefaults() ViewOptions {
 	if o.PageOutputs == 0 {
-		o.PageOutputs = max(min(ViewPageOutputs, viewOutputs/max(int(o.Topic.Partitions), 1)), viewPageLeast)
+		o.PageOutputs = share(ViewPageOutputs, viewOutputs, o.Topic.Partitions)
 	}
 	if o.PageRows == 0 {
 		o.PageRows = min(ViewPageRows, o.PageOutputs)

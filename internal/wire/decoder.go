@@ -20,8 +20,11 @@ type Decoded struct {
 	Rejection ledger.Rejection
 }
 
-// maxCachedBytes bounds what a decoder remembers of broker keys; when it is full it starts afresh.
-const maxCachedBytes = 16 << 20
+// A decoder that remembers as much as it may of broker keys starts afresh. Whoever decodes all partitions has a decoder for each.
+const (
+	maxCachedBytes = 16 << 20
+	allCachedBytes = 256 << 20
+)
 
 // Decoder decodes the source records of one namespace (S3). It remembers the broker keys it has seen, so that a record
 // costs no parsing of its key and shares the strings of its stock key. It is for one goroutine.
@@ -29,7 +32,8 @@ type Decoder struct {
 	cfg    *manifest.Config
 	keys   map[string]*brokerKey
 	parser valueParser
-	cached int
+	cached int // bytes
+	limit  int
 }
 
 // brokerKey is what the bytes of one valid broker key stand for.
@@ -41,7 +45,7 @@ type brokerKey struct {
 
 // NewDecoder returns a decoder for the records of the namespace with that configuration.
 func NewDecoder(cfg *manifest.Config) *Decoder {
-	return &Decoder{cfg: cfg, keys: map[string]*brokerKey{}}
+	return &Decoder{cfg: cfg, keys: map[string]*brokerKey{}, limit: min(maxCachedBytes, allCachedBytes/max(int(cfg.Partitions), 1))}
 }
 
 // Decode applies S3 to rec in the order of its table. The result shares no memory with rec but Record itself.
@@ -99,7 +103,7 @@ func (d *Decoder) lookup(raw []byte) *brokerKey {
 	k.partition, k.admitted = d.cfg.Route(key)
 	const overhead = 128
 	size := len(raw) + len(key.Item) + len(key.Location) + overhead
-	if d.cached+size > maxCachedBytes {
+	if d.cached+size > d.limit {
 		clear(d.keys)
 		d.cached = 0
 	}

@@ -318,24 +318,35 @@ func TestDigestFraming(t *testing.T) {
 	}
 }
 
-// Keys are remembered by their bytes, within a bound; results stay right when the memory is emptied.
-func TestDecoderRemembersKeysWithinABound(t *testing.T) {
-	cfg, err := manifest.New(manifest.Config{Namespace: "n", SourceIncarnation: testIncarnation, LedgerOrigin: 1, Partitions: 1, OpenKeys: &manifest.Terms{}})
+// I22: keys are remembered by their bytes, within a bound that all partitions share; results stay right when the memory is emptied.
+func TestI22DecoderRemembersKeysWithinABound(t *testing.T) {
+	rememberKeys(t, 1, 16<<20)
+	rememberKeys(t, 1_024, 256<<10)
+}
+
+func rememberKeys(t *testing.T, partitions int32, limit int) {
+	t.Helper()
+	cfg, err := manifest.New(manifest.Config{Namespace: "n", SourceIncarnation: testIncarnation, LedgerOrigin: 1, Partitions: partitions, OpenKeys: &manifest.Terms{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := NewDecoder(cfg)
 	pad := strings.Repeat(" ", 8_000)
+	most := 0
 	for i := range 5_000 {
 		item := strconv.Itoa(i)
 		rec := ledger.SourceRecord{Key: []byte(`{"item":"` + item + `","location":"x"}` + pad),
 			Value: []byte(`{"schema":1,"txn_id":"t","revision":1,"state":"cancelled","item":"` + item + `","location":"x"}`)}
+		rec.Partition, _ = cfg.Route(ledger.StockKey{Item: item, Location: "x"})
 		if out := d.Decode(rec); out.Rejection != 0 || out.Assertion.Key.Item != item {
 			t.Fatalf("%s: %v %v", item, out.Rejection, out.Assertion)
 		}
-		if d.cached > maxCachedBytes || len(d.keys) > maxCachedBytes/8_000 {
+		if most = max(most, d.cached); d.cached > limit || len(d.keys) > limit/8_000 {
 			t.Fatalf("%d bytes of %d keys", d.cached, len(d.keys))
 		}
+	}
+	if most < limit-10_000 {
+		t.Errorf("of %d partitions one remembers %d bytes, of %d", partitions, most, limit)
 	}
 }
 

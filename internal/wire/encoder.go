@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"amends/internal/invariant"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
@@ -24,8 +26,13 @@ func NewEncoder(cfg *manifest.Config, p ledger.Partition) *Encoder {
 	return &Encoder{cfg: cfg, partition: p, offset: -1, pieces: pieces{head: appendHead(nil, cfg.Namespace)}}
 }
 
-// Append appends the envelope of d.Changes[i]. It panics where d cannot have come from this configuration: a present
-// alert of a key without a threshold.
+// Fits reports whether d can have come from this configuration: a key without a threshold has no present alert (S6).
+func (e *Encoder) Fits(d *ledger.Decision) bool {
+	e.prepare(d)
+	return e.threshold != nil || !slices.ContainsFunc(d.Changes, func(c ledger.Change) bool { return c.Kind == ledger.Alert && c.Present })
+}
+
+// Append appends the envelope of d.Changes[i]. It panics where d does not fit.
 func (e *Encoder) Append(dst []byte, d *ledger.Decision, i int) []byte {
 	e.prepare(d)
 	c := &d.Changes[i]
