@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"amends/internal/ledger"
+	"amends/internal/pause"
 	"amends/internal/roles"
 	"amends/internal/store"
 )
@@ -129,8 +130,8 @@ func (p *port) reach(ctx context.Context, c call) (arm, error) {
 		p.l.kill()
 		return a, errAway
 	case delayed:
-		if !sleep(ctx, a.wait) {
-			return a, fmt.Errorf("the statement was given up: %w", ctx.Err())
+		if err := pause.For(ctx, a.wait); err != nil {
+			return a, fmt.Errorf("the statement was given up: %w", err)
 		}
 	}
 	return a, nil
@@ -143,15 +144,6 @@ func (p *port) answer(ctx context.Context, err error) error {
 		return errAway
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // row is what a transaction locks.
