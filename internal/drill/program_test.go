@@ -74,9 +74,11 @@ func (p *process) pause() {
 
 func (p *process) resume() { p.t.Helper(); p.signal(syscall.SIGCONT) }
 
-// stop sends SIGTERM; the process must end with code 0. It returns how long that took.
+// stop sends SIGTERM to a role that has said that it starts: before that it has no handler for it. The process must end with
+// code 0. It returns how long that took.
 func (p *process) stop() time.Duration {
 	p.t.Helper()
+	await(p.t, p.Line+" says that it starts", func() bool { return p.Ended() || strings.Contains(p.Stderr.String(), "roles start") })
 	began := time.Now()
 	p.signal(syscall.SIGTERM)
 	p.ends(0, "")
