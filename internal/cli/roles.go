@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"amends/internal/broker"
+	"amends/internal/cli/operate"
 	"amends/internal/cli/proof"
 	"amends/internal/cli/target"
 	"amends/internal/lease"
@@ -26,6 +27,7 @@ import (
 type roleFlags struct {
 	roles     []string
 	protocol  string
+	listen    string
 	workers   int
 	maxWait   time.Duration
 	noStandby bool
@@ -35,9 +37,10 @@ func (a *app) roleFlags(cmd *cobra.Command, r *roleFlags, otherwise []string) {
 	a.ManifestFlag(cmd)
 	a.BrokersFlag(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, audit, with commas")
+	f.StringSliceVar(&r.roles, "role", otherwise, "`roles` to run: source, relay, view, audit, web, with commas")
 	f.IntVar(&r.workers, "workers", 1, "`members` of the source group in this process, 1 or more")
 	f.StringVar(&r.protocol, "group-protocol", string(broker.Eager), "`protocol` of the source group, the same for all members: eager, cooperative, or consumer (Kafka 4.0 or newer)")
+	operate.ListenFlag(cmd, &r.listen)
 	f.BoolVar(&r.noStandby, "no-standby", false, "end with code 10 instead of waiting while another process relays or views")
 	f.DurationVar(&r.maxWait, "max-wait", 0, "give up the start after this `time` when a service is away (0: wait without limit)")
 }
@@ -48,10 +51,12 @@ func (a *app) run() *cobra.Command {
 		Short: "Run roles: source, relay and view, or some of them",
 		Long: `Runs roles until SIGTERM, which drains them. Any number of processes may run each role: source partitions are shared out,
 a second relay or view waits as a standby. A role that ends ends the process with its code; the audit, which keeps
-verifying as amends audit does, only says what it finds. One audit is enough.`,
+verifying as amends audit does, only says what it finds. One audit is enough. web answers /livez, /readyz, /metrics and
+/version for the process that it runs in, and may run alone.`,
 		Example: `  amends run -manifest pipeline.json
   amends run -manifest pipeline.json -role relay,view
-  amends run -manifest pipeline.json -role source -workers 4`,
+  amends run -manifest pipeline.json -role source -workers 4
+  amends run -manifest pipeline.json -role source,relay,view,audit,web -listen 127.0.0.1:9464`,
 		Args: usage.NoArgs,
 	}
 	a.roleFlags(cmd, &r, []string{"source", "relay", "view"})
@@ -107,9 +112,15 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 	if err != nil {
 		return err
 	}
-	if t.Manifest.Output == nil && slices.ContainsFunc(selected, func(r roles.Role) bool { return r != roles.Source }) {
+	if t.Manifest.Output == nil && slices.ContainsFunc(selected, func(r roles.Role) bool { return r != roles.Source && r != roles.Web }) {
 		return provision.ErrUnbound
 	}
+	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+	site, err := a.site(cmd.Context(), t, r, selected, log)
+	if err != nil {
+		return err
+	}
+	defer site.Close()
 	s, err := a.start(cmd.Context(), t, r.maxWait)
 	if stopped(cmd.Context()) {
 		return nil
@@ -118,11 +129,10 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 		return err
 	}
 	defer s.Close()
-	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	log.Info("roles start", "namespace", t.Manifest.Config.Namespace, "roles", fmt.Sprint(selected), "brokers", strings.Join(t.Broker.Brokers, ","), "pid", os.Getpid())
 	err = roles.Run(cmd.Context(), roles.Options{Manifest: t.Manifest, Namespace: s.Namespace, Topics: s.Admin, Broker: t.Broker, Server: s.DB.Server,
 		Holder: lease.Holder(), Logger: log, Roles: selected, Workers: r.workers, NoStandby: r.noStandby, GroupProtocol: broker.GroupProtocol(r.protocol),
-		Audit: proof.Role(t, s, log)})
+		Audit: proof.Role(t, s, log), Web: site.Role(t, s)})
 	switch {
 	case err == nil:
 		log.Info("roles stopped", "namespace", t.Manifest.Config.Namespace)
@@ -130,6 +140,16 @@ func (a *app) runRoles(cmd *cobra.Command, r *roleFlags) error {
 		err = fmt.Errorf("%w: %w", errNoStandby, err)
 	}
 	return err
+}
+
+// site opens the web role where it is one of those selected. It answers before the services are there, so that whoever starts the
+// process sees that it lives and what it waits for.
+func (a *app) site(ctx context.Context, t *target.Target, r *roleFlags, selected []roles.Role, log *slog.Logger) (*operate.Site, error) {
+	if !slices.Contains(selected, roles.Web) {
+		return nil, nil
+	}
+	b := build()
+	return operate.OpenSite(ctx, a.Env, t, operate.SiteOptions{Log: log, Answer: b, Listen: r.listen, Version: b.Version, Revision: b.Revision, Go: b.Go})
 }
 
 // start establishes everything that must hold before a role reads anything: both topics' identity, the configuration and

@@ -33,12 +33,8 @@ var errFound = errors.New("found")
 func (t *Topic) look(ctx context.Context, p *Progress) error {
 	ctx, cancel := context.WithTimeout(ctx, topicBudget)
 	defer cancel()
-	found, err := t.Admin.Incarnation(ctx, t.Name)
-	if err != nil {
+	if err := t.Answers(ctx); err != nil {
 		return err
-	}
-	if found != t.Incarnation {
-		return &broker.IdentityError{Topic: t.Name, What: "incarnation", Want: t.Incarnation, Found: found}
 	}
 	ends, err := t.Admin.Ends(ctx, t.Name)
 	if err != nil {

@@ -27,6 +27,7 @@ const (
 	Relay  Role = "relay"
 	View   Role = "view"
 	Audit  Role = "audit"
+	Web    Role = "web"
 )
 
 // All lists the roles that move data, in its order.
@@ -36,8 +37,8 @@ func All() []Role { return []Role{Source, Relay, View} }
 func Parse(names []string) (out []Role, err error) {
 	for _, name := range names {
 		r := Role(strings.TrimSpace(name))
-		if r != Audit && !slices.Contains(All(), r) {
-			return nil, fmt.Errorf("unknown role %q; the roles are source, relay, view and audit", name)
+		if r != Audit && r != Web && !slices.Contains(All(), r) {
+			return nil, fmt.Errorf("unknown role %q; the roles are source, relay, view, audit and web", name)
 		}
 		if !slices.Contains(out, r) {
 			out = append(out, r)
@@ -72,6 +73,9 @@ type Options struct {
 	GroupProtocol broker.GroupProtocol
 	// Audit runs the audit role until its context ends; required where Roles holds it.
 	Audit func(context.Context) error
+	// Web runs the web role until its context ends; required where Roles holds it. It is given what says, whenever it is called,
+	// why the other roles are not ready, nothing when they are.
+	Web func(ctx context.Context, waits func() []string) error
 }
 
 // Run runs the roles until ctx ends, which drains them and is no error, or until one of them ends: then the others are
@@ -92,23 +96,20 @@ func Run(ctx context.Context, o Options) error {
 			once.Do(func() { first = err })
 		})
 	}
-	wake := delivery.NewSignal(o.Manifest.Config.Partitions)
-	keeper := lease.New(o.Namespace, o.Holder, lease.Options{Server: o.Server, Logger: o.Logger, NoStandby: o.NoStandby})
-	for _, r := range o.Roles {
-		switch r {
-		case Source:
-			for range max(o.Workers, 1) {
-				start(o.worker(wake))
+	runs, b, err := o.runs()
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		start(run)
+	}
+	if slices.Contains(o.Roles, Web) {
+		wg.Go(func() {
+			if err := o.Web(inner, b.waits); err != nil { // that it ended well says nothing of the others, which may still drain
+				once.Do(func() { first = err })
+				end()
 			}
-		case Relay:
-			start(delivery.NewRelay(delivery.RelayOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper, wake).Run)
-		case View:
-			start(delivery.NewView(delivery.ViewOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.viewed(), Logger: o.Logger}, keeper).Run)
-		case Audit:
-			start(o.Audit)
-		default:
-			return fmt.Errorf("run roles: unknown role %q", r)
-		}
+		})
 	}
 	wg.Wait()
 	if ctx.Err() != nil && errors.Is(first, context.Canceled) {
@@ -117,11 +118,40 @@ func Run(ctx context.Context, o Options) error {
 	return first
 }
 
+// runs makes everything that moves or proves data before any of it runs: the board knows all of it from the start.
+func (o *Options) runs() (all []func(context.Context) error, b *board, err error) {
+	wake := delivery.NewSignal(o.Manifest.Config.Partitions)
+	keeper := lease.New(o.Namespace, o.Holder, lease.Options{Server: o.Server, Logger: o.Logger, NoStandby: o.NoStandby})
+	b = &board{report: o.Ready}
+	for _, r := range o.Roles {
+		switch r {
+		case Source:
+			for range max(o.Workers, 1) {
+				all = append(all, o.worker(wake, b.worker()))
+			}
+		case Relay:
+			relay := delivery.NewRelay(delivery.RelayOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.output(), Logger: o.Logger}, keeper, wake)
+			b.service(Relay, relay)
+			all = append(all, relay.Run)
+		case View:
+			view := delivery.NewView(delivery.ViewOptions{Config: o.Manifest.Config, Store: o.Namespace, Topic: o.viewed(), Logger: o.Logger}, keeper)
+			b.service(View, view)
+			all = append(all, view.Run)
+		case Audit:
+			all = append(all, o.Audit)
+		case Web:
+		default:
+			return nil, nil, fmt.Errorf("run roles: unknown role %q", r)
+		}
+	}
+	return all, b, nil
+}
+
 // worker returns one member of the source group, which wakes the relay after each commit that has outputs.
-func (o *Options) worker(wake *delivery.Signal) func(context.Context) error {
+func (o *Options) worker(wake *delivery.Signal, ready func(bool, string)) func(context.Context) error {
 	m := o.Manifest
 	options := worker.Options{
-		Store: notifying{Store: o.Namespace, wake: wake}, Topics: o.Topics, Manifest: m, Log: o.Logger, Ready: o.Ready,
+		Store: notifying{Store: o.Namespace, wake: wake}, Topics: o.Topics, Manifest: m, Log: o.Logger, Ready: ready,
 		Join: func(member broker.Member) (worker.Source, error) {
 			return broker.NewGroup(broker.GroupOptions{Member: member, Group: worker.GroupID(m.Config.Namespace), Topic: m.SourceTopic,
 				Incarnation: m.Config.SourceIncarnation, Options: o.Broker, Protocol: o.GroupProtocol})

@@ -79,6 +79,8 @@ var table = map[string]rule{
 	"@fixtures":        {},
 	"roles":            {internal: "ledger manifest store broker worker delivery lease"},
 	"recovery":         {internal: "ledger manifest wire store store/postgres store/postgres/reader broker lease verify verify/stored report provision roles pause"},
+	"telemetry":        {internal: "health", external: "github.com/prometheus/client_golang"},
+	"web":              {},
 	"embedded/process": {external: "golang.org/x"},
 	"embedded/apache":  {internal: "embedded/process", external: franz},
 	"embedded":         {internal: "embedded/process embedded/apache", external: franz + " " + pgx + " golang.org/x"},
@@ -95,7 +97,7 @@ var table = map[string]rule{
 	"cli/restore":      {internal: "ledger manifest wire store verify report inspect provision recovery progress usage cli/target cli/watch phrase", external: "github.com/spf13"},
 	"cli/console":      {internal: "report store/postgres/console usage cli/target cli/watch phrase", external: "github.com/spf13 golang.org/x"},
 	"cli/migrate":      {internal: "store store/postgres store/postgres/grants usage cli/target cli/watch", external: "github.com/spf13"},
-	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose store/postgres/checkup phrase", external: "github.com/spf13"},
+	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose telemetry web store/postgres/checkup phrase", external: "github.com/spf13"},
 	"cli/importing":    {internal: "broker usage progress provision intake cli/target phrase", external: "github.com/spf13"},
 	"cli":              {internal: "cli/migrate cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage phrase progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},
 	"@cmd/amends":      {internal: "cli"},
@@ -149,7 +151,7 @@ const tools = "testcount mutate @cmd/amends-devstack"
 // dataPlane never reaches controlPlane (design section 2).
 const (
 	dataPlane    = "broker store store/memory store/postgres store/postgres/row store/postgres/session store/postgres/schema store/postgres/trail store/postgres/reader store/postgres/upkeep engine worker delivery lease store/postgres/checkup"
-	controlPlane = "verify verify/stored audit report explain inspect provision oracle roles recovery cli cli/restore cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose cli/operate"
+	controlPlane = "verify verify/stored audit report explain inspect provision oracle roles recovery cli cli/restore cli/proof cli/query cli/target showcase embedded bench sim sim/campaign health diagnose telemetry web cli/operate"
 )
 
 // folderOf turns a name of the table into a folder: @ stands for the module root.

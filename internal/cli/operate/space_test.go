@@ -38,7 +38,13 @@ const (
 
 func newSpace(t *testing.T) *space {
 	t.Helper()
-	x := &space{Shell: programtest.New(t), t: t, brokers: kafkatest.Embedded(t)}
+	return spaceOn(t, kafkatest.Embedded(t))
+}
+
+// spaceOn is newSpace on brokers of the test's own.
+func spaceOn(t *testing.T, brokers []string) *space {
+	t.Helper()
+	x := &space{Shell: programtest.New(t), t: t, brokers: brokers}
 	x.Env["AMENDS_DATABASE_URL"], x.Env["AMENDS_BROKERS"] = pgtest.New(t), strings.Join(x.brokers, ",")
 	x.Write("config.json", config)
 	x.Write("source.json", x.want(0, "", "source create -namespace demo -config @config.json -topic "+sourceTopic).Stdout)
@@ -137,7 +143,7 @@ func (x *space) eventually(code int, prefix, line string) answer {
 		if a.Code == code && strings.HasPrefix(a.First(), prefix) {
 			return a
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 90*time.Second {
 			x.t.Fatalf("%s: code %d, want %d with %q\n%s\n%s", line, a.Code, code, prefix, a.Stdout, a.Stderr)
 		}
 	}
