@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"amends/internal/faultwire"
+	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
 	"amends/internal/programtest"
 )
@@ -88,6 +89,7 @@ func (s *space) abort() {
 	if err := producer.EndTransaction(s.t.Context(), kgo.TryAbort); err != nil {
 		s.t.Fatal(err)
 	}
+	kafkatest.AwaitMarkers(s.t, s.brokers, s.source)
 }
 
 // heldLock holds the partition row while a commit waits for it. The first time the waiting backend is ended, which is a

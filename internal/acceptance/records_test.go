@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"amends/internal/kafkatest"
 	"amends/internal/pace"
 	"amends/internal/programtest"
 )
@@ -272,6 +273,7 @@ func TestC34SourceEndsInATransactionMarker(t *testing.T) {
 		if err := producer.EndTransaction(t.Context(), end); err != nil {
 			t.Fatal(err)
 		}
+		kafkatest.AwaitMarkers(t, s.brokers, s.source)
 	}
 	transaction(kgo.TryCommit, widget("T-2", 1, "issue", 20, 2)) // 1, marker 2
 	if v := s.verify(0); v.Boundary[0].SourceEnd != 3 || v.SourceRecords != 2 {
