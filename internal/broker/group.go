@@ -195,8 +195,8 @@ func (g *Group) Seek(p ledger.Partition, at ledger.Frontier) {
 	}
 }
 
-// Hold stops fetching partition p, or goes on with it; what was fetched and not returned is fetched again. It may be
-// called from any goroutine.
+// Hold stops fetching partition p, or goes on with it; what was fetched and not returned is fetched again. A partition stays held
+// when it is given away and assigned again. It may be called from any goroutine.
 func (g *Group) Hold(p ledger.Partition, held bool) {
 	one := map[string][]int32{g.topic: {int32(p)}}
 	if held {
