@@ -74,12 +74,8 @@ func TestSC26AuditStatusesAndCodes(t *testing.T) {
 	tamper("UPDATE amends.view_rows SET close = 51 WHERE close = 50 AND kind = 1")
 	x.Want(5, "audit DRIFT  1 difference; the first: ROW partition 0 balance widget berlin 2026-01-02", "amends audit -manifest @pipeline.json -once -full-every 0")
 	// Running, it says so in every cycle, and a signal ends it with code 0.
-	watched, enough := context.WithTimeout(t.Context(), 3*time.Second)
-	defer enough()
 	p := x.Start("amends audit -manifest @pipeline.json -every 100ms -o json")
-	for watched.Err() == nil && len(cycles(t, p.Stdout.String())) < 2 {
-		time.Sleep(20 * time.Millisecond)
-	}
+	programtest.Await(t, "two cycles", func() bool { return len(cycles(t, p.Stdout.String())) >= 2 })
 	p.Stop(stopsWithin)
 	seen := cycles(t, p.Stdout.String())
 	if len(seen) < 2 {

@@ -75,7 +75,7 @@ func TestDemoPrintedCommandsWork(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DIR": stackDir(t)})
 	p := s.Start("amends demo")
-	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(p.Stdout.String(), "Running."); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(programtest.Deadline); !strings.Contains(p.Stdout.String(), "Running."); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the demo did not get there:\n%s\n%s", p.Stdout, p.Stderr)
 		}
@@ -117,7 +117,7 @@ func TestDevPrintsEndpointsAndAttaches(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DIR": stackDir(t)})
 	p := s.Start("amends dev")
-	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(p.Stdout.String(), "AMENDS_BROKERS="); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(programtest.Deadline); !strings.Contains(p.Stdout.String(), "AMENDS_BROKERS="); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no endpoints:\n%s\n%s", p.Stdout, p.Stderr)
 		}

@@ -3,15 +3,14 @@ package cli_test
 import (
 	"maps"
 	"testing"
-	"time"
 
 	"amends/internal/programtest"
 )
 
 func TestMain(m *testing.M) { programtest.Main(m) }
 
-// stopsWithin is how long a role may take to end after SIGTERM (SC25).
-const stopsWithin = 15 * time.Second
+// stopsWithin is how long a test waits for a role to end after SIGTERM (SC25); its own limits are shorter.
+const stopsWithin = programtest.Deadline
 
 // shell runs commands of one session with one environment.
 type shell struct {

@@ -111,7 +111,7 @@ func TestDemoKilledTenTimesLosesNothing(t *testing.T) {
 func startDemo(t *testing.T, s *shell, dir string) (*programtest.Process, embedded.Endpoints) {
 	t.Helper()
 	p := s.Start("amends demo")
-	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(p.Stdout.String(), "Running."); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(programtest.Deadline); !strings.Contains(p.Stdout.String(), "Running."); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the demo did not get there:\n%s\n%s", p.Stdout, p.Stderr)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // Deadline is how long anything that should happen soon may take on a busy machine.
-const Deadline = 60 * time.Second
+const Deadline = 2 * time.Minute
 
 // Process is a command line that runs as a process in the background.
 type Process struct {

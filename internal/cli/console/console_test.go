@@ -125,7 +125,7 @@ func TestStatementsFromStdinAndFlag(t *testing.T) {
 func TestStatementsAreWatched(t *testing.T) {
 	t.Parallel()
 	url := database(t)
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
 	defer stop()
 	r, w := io.Pipe()
 	var words strings.Builder
@@ -222,7 +222,7 @@ func TestPrompt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(90 * time.Second):
 		t.Fatalf("the prompt does not end: %s", words.String())
 	}
 	want := "close\n-----\n   -5\n\n\ncolumn  type  nullable\n------  ----  --------\nitem    text  t\n\nseven\n-----\n    7\n\neight\n-----\n    8\n"

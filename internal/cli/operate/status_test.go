@@ -38,7 +38,7 @@ func TestSC26C5StatusCodes(t *testing.T) {
 	stopSource()
 	x.load(active("T-5", 1, "2026-01-05", "receipt", 1), active("T-6", 1, "2026-01-05", "receipt", 1))
 	lag := x.want(0, "", "status -max-lag 1h -o json").object(t)["lag"].(map[string]any)
-	if s, ok := lag["seconds"].(float64); lag["records"] != 2.0 || !ok || s < 0 || s > 30 {
+	if s, ok := lag["seconds"].(float64); lag["records"] != 2.0 || !ok || s < 0 || s > 300 {
 		t.Errorf("%v", lag)
 	}
 	// A conflict blocks the key; it is left alone (C5).
@@ -56,7 +56,7 @@ func TestSC26C5StatusCodes(t *testing.T) {
 	if cause := blocked["cause"].(map[string]any); cause["offset"] != 10.0 || cause["txn_id"] != "T-2" {
 		t.Errorf("its reasons changed with %v, want 0/10 T-2 r1", cause)
 	}
-	if age, ok := since["age_seconds"].(float64); !ok || age < 0 || age > 60 {
+	if age, ok := since["age_seconds"].(float64); !ok || age < 0 || age > 600 {
 		t.Errorf("age %v", since)
 	}
 	if none := x.want(4, "", "status -blocked 0 -o json").object(t); none["blocked_keys"] != 1.0 || len(none["blocked"].([]any)) != 0 {
@@ -83,7 +83,7 @@ func (x *space) eventuallyReasons(n int) map[string]any {
 		if len(blocked["reasons"].([]any)) == n {
 			return blocked
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 90*time.Second {
 			x.t.Fatalf("%v", blocked)
 		}
 	}
