@@ -14,8 +14,9 @@ type AuditState struct {
 }
 
 // Audit is what audits have found of one partition (S10). The cut (Frontier, and the view's position there) and Verified
-// are those of the last cycle that found everything equal; Status, Differences and Detail are the last cycle's, at Checked.
-// Verified and Full (when the last full cycle ended) are zero before the first. Saved is nil where no state is saved.
+// are those of the last cycle that found everything equal, on Server, which is zero where nobody noted it; Status, Differences and
+// Detail are the last cycle's, at Checked. Verified and Full (when the last full cycle ended) are zero before the first. Saved is
+// nil where no state is saved.
 type Audit struct {
 	Checked     time.Time
 	Verified    time.Time
@@ -23,6 +24,7 @@ type Audit struct {
 	Saved       *SavedState
 	Status      string
 	Detail      string
+	Server      Server
 	Frontier    ledger.Frontier
 	Output      ledger.Frontier
 	Sequence    ledger.Sequence
@@ -46,11 +48,12 @@ const (
 	MaxAuditChunks = 128     // of one partition
 )
 
-// AuditCycle is what one cycle leaves of one partition. Verified: everything was equal at the cut, which becomes the
+// AuditCycle is what one cycle leaves of one partition. Verified: everything was equal at the cut, on Server, which becomes the
 // verified one; otherwise that stays. Full: it was a full cycle.
 type AuditCycle struct {
 	Status      string
 	Detail      string
+	Server      Server
 	Frontier    ledger.Frontier
 	Output      ledger.Frontier
 	Sequence    ledger.Sequence

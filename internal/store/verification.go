@@ -22,6 +22,17 @@ type Verification struct {
 	Audit       bool
 }
 
+// Bounds of what audits leave among the verifications, however often a cycle runs and whatever it finds.
+const (
+	SameAuditEvery = time.Minute // between two rows that say the same
+	MaxAuditRows   = 1_000       // older ones go, but for the newest that came to a result, and the newest deep one that did
+)
+
+// Same reports whether two audit cycles say the same: their status, how it was found, and what differed first.
+func (v *Verification) Same(w *Verification) bool {
+	return v.Audit && w.Audit && v.Deep == w.Deep && v.Differences == w.Differences && v.Status == w.Status && v.Detail == w.Detail
+}
+
 // Cut is the source frontier at which a partition was compared (S10).
 type Cut struct {
 	Partition ledger.Partition `json:"partition"`

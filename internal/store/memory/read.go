@@ -114,7 +114,8 @@ func (s *snapshot) check(p ledger.Partition) error {
 	return nil
 }
 
-// RecordVerification keeps a finished verification (S10) and sets its Finished time.
+// RecordVerification keeps a finished verification (S10) and sets its Finished time. An audit's cycle is left out where the newest
+// verification is one that says the same and is younger than store.SameAuditEvery.
 func (n *Namespace) RecordVerification(_ context.Context, v store.Verification) error {
 	if !store.ValidStatus(v.Status) {
 		return fmt.Errorf("record verification: status %q: %w", v.Status, store.ErrProtocol)
@@ -123,6 +124,11 @@ func (n *Namespace) RecordVerification(_ context.Context, v store.Verification) 
 	defer n.db.mu.Unlock()
 	v.Finished, v.Detail = n.db.now(), store.PlainText(v.Detail)
 	v.Boundary = slices.Clone(v.Boundary)
+	if at := len(n.s.verifications) - 1; at >= 0 {
+		if last := &n.s.verifications[at]; v.Same(last) && v.Finished.Sub(last.Finished) < store.SameAuditEvery {
+			return nil
+		}
+	}
 	n.s.verifications = append(n.s.verifications, v)
 	return nil
 }

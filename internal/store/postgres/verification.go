@@ -12,7 +12,8 @@ import (
 	"amends/internal/store/postgres/session"
 )
 
-// RecordVerification keeps a finished verification (S10); the database's clock says when it finished.
+// RecordVerification keeps a finished verification (S10); the database's clock says when it finished. An audit's cycle is left out
+// where the newest verification is one that says the same (store.Verification.Same) and is younger than store.SameAuditEvery.
 func (n *Namespace) RecordVerification(ctx context.Context, v store.Verification) error {
 	if !store.ValidStatus(v.Status) {
 		return fmt.Errorf("record verification: status %q: %w", v.Status, store.ErrProtocol)
@@ -23,7 +24,7 @@ func (n *Namespace) RecordVerification(ctx context.Context, v store.Verification
 	}
 	return n.db.pool.Transact(ctx, "record verification", func(ctx context.Context, s *session.Session) error {
 		_, err := s.Exec(ctx, "insert_verification", v.Started, v.Keys, v.Outputs, v.Differences, n.id, v.Quiesced, v.Deep, v.Audit,
-			v.Status, string(boundary), store.PlainText(v.Detail))
+			v.Status, string(boundary), store.PlainText(v.Detail), store.SameAuditEvery.Seconds())
 		return err
 	})
 }

@@ -113,4 +113,32 @@ var readCases = []testCase{
 		}
 		e.fails(e.ns.RecordVerification(e.ctx, store.Verification{Started: started, Status: "FINE"}), store.ErrProtocol)
 	}},
+	{"read/an audit adds no verification that says what the newest one says", func(e *env) {
+		v := store.Verification{Started: time.Now().UTC(), Status: "DRIFT", Detail: "a row", Differences: 1, Deep: true, Audit: true}
+		for n, c := range []struct {
+			change func(*store.Verification)
+			left   bool // out
+		}{
+			{func(*store.Verification) {}, false},
+			{func(v *store.Verification) { v.Outputs++ }, true},
+			{func(v *store.Verification) { v.Differences++ }, false},
+			{func(*store.Verification) {}, true},
+			{func(v *store.Verification) { v.Detail = "another row" }, false},
+			{func(v *store.Verification) { v.Deep = false }, false},
+			{func(v *store.Verification) { v.Status = "INCOMPLETE" }, false},
+			{func(v *store.Verification) { v.Audit = false }, false},
+			{func(*store.Verification) {}, false}, // what people ask for is always kept
+			{func(v *store.Verification) { v.Audit = true }, false},
+			{func(*store.Verification) {}, true},
+		} {
+			c.change(&v)
+			v.Keys = int64(n)
+			e.ok(e.ns.RecordVerification(e.ctx, v))
+			got, err := e.ns.LastVerification(e.ctx)
+			e.ok(err)
+			if (got.Keys != v.Keys) != c.left {
+				e.Errorf("step %d: the last is that of step %d, left out: %t", n, got.Keys, c.left)
+			}
+		}
+	}},
 }

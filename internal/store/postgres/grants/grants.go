@@ -32,7 +32,7 @@ func Roles() []Role {
 			{"view_progress", []string{"UPDATE"}}, {"view_keys", []string{"INSERT"}}, {"view_rows", []string{"INSERT", "UPDATE"}},
 			{"protocol_errors", []string{"INSERT"}}, {"leases", []string{"UPDATE"}}}},
 		{Name: "audit", Does: "the audit role; verify, whose result it records", Tables: []Privilege{
-			{"verifications", []string{"INSERT"}}, {"audit_state", []string{"INSERT", "UPDATE"}}, {"audit_chunks", []string{"INSERT", "DELETE"}}}},
+			{"verifications", []string{"INSERT", "DELETE"}}, {"audit_state", []string{"INSERT", "UPDATE"}}, {"audit_chunks", []string{"INSERT", "DELETE"}}}},
 		{Name: "reader", Does: "every command that only reads; verify, whose result it cannot record"},
 	}
 }

@@ -24,7 +24,7 @@ var allowed = map[string]string{
 	"worker": "journal:INSERT keys:INSERT partitions:UPDATE quarantine:INSERT snapshots:INSERT snapshots:UPDATE",
 	"relay":  "leases:UPDATE receipts:INSERT relay_progress:UPDATE",
 	"view":   "leases:UPDATE protocol_errors:INSERT view_keys:INSERT view_progress:UPDATE view_rows:INSERT view_rows:UPDATE",
-	"audit":  "audit_chunks:DELETE audit_chunks:INSERT audit_state:INSERT audit_state:UPDATE verifications:INSERT",
+	"audit":  "audit_chunks:DELETE audit_chunks:INSERT audit_state:INSERT audit_state:UPDATE verifications:DELETE verifications:INSERT",
 	"reader": "",
 }
 

@@ -30,9 +30,10 @@ func audit(row pgx.CollectableRow) (a store.Audit, err error) {
 	var verified, full *time.Time
 	var frontier *ledger.Frontier
 	var format, chunks *int32
+	var system, timeline *int64
 	var checksum []byte
 	err = row.Scan(&a.Partition, &a.Frontier, &a.Sequence, &a.Cause, &a.Output, &a.Differences, &a.Checked, &verified, &full, &a.Status, &a.Detail,
-		&frontier, &format, &chunks, &checksum)
+		&frontier, &format, &chunks, &checksum, &system, &timeline)
 	if err != nil {
 		return a, err
 	}
@@ -41,6 +42,9 @@ func audit(row pgx.CollectableRow) (a store.Audit, err error) {
 	}
 	if full != nil {
 		a.Full = *full
+	}
+	if system != nil {
+		a.Server = store.Server{System: uint64(*system), Timeline: uint32(*timeline)}
 	}
 	if frontier != nil {
 		a.Saved = &store.SavedState{Frontier: *frontier, Format: *format, Chunks: *chunks}

@@ -161,6 +161,8 @@ var violations = [][2]string{
 	{"audit_state_saved", `UPDATE amends.audit_state SET state_format = NULL`},
 	{"audit_state_saved", `UPDATE amends.audit_state SET state_chunks = 129`},
 	{"audit_state_saved", `UPDATE amends.audit_state SET state_checksum = '\x00'`},
+	{"audit_state_server", `UPDATE amends.audit_state SET timeline = NULL`},
+	{"audit_state_server", `UPDATE amends.audit_state SET timeline = 0`},
 	{"audit_state_namespace_id_fkey", `UPDATE amends.audit_state SET namespace_id = 99`},
 	{"audit_state_pkey", `INSERT INTO amends.audit_state SELECT * FROM amends.audit_state`},
 	{"audit_chunks_partition", `UPDATE amends.audit_chunks SET partition = -1`},

@@ -84,6 +84,7 @@ var populate = map[int]string{
 		INSERT INTO amends.rebuilds (namespace_id, origin_id, topic, incarnation, phase)
 		SELECT n.namespace_id, o.namespace_id, 'rebuilt-output', 'kafka:aa112233445566778899aabbccddeeff', 'refold'
 		FROM amends.namespaces AS n, amends.namespaces AS o WHERE n.namespace = 'rebuilt' AND o.namespace = 'old';`,
+	11: `UPDATE amends.audit_state SET system_identifier = -5, timeline = 4294967295;`,
 }
 
 // dump returns every row of every table as of the columns that existed in the given layout.

@@ -18,8 +18,12 @@ func (u *Upkeep) RecordAudit(ctx context.Context, cycle []store.AuditCycle) erro
 	}
 	return u.pool.Transact(ctx, "record audit", func(ctx context.Context, s *session.Session) error {
 		for _, c := range cycle {
+			var system, timeline *int64
+			if c.Server != (store.Server{}) {
+				system, timeline = new(int64(c.Server.System)), new(int64(c.Server.Timeline))
+			}
 			if _, err := s.Exec(ctx, "record_audit", u.namespace, c.Partition, c.Frontier, c.Sequence, c.Cause, c.Output, c.Differences,
-				c.Status, store.PlainText(c.Detail), c.Verified, c.Full); err != nil {
+				c.Status, store.PlainText(c.Detail), c.Verified, c.Full, system, timeline); err != nil {
 				return err
 			}
 		}
@@ -46,6 +50,18 @@ func (u *Upkeep) SaveAudit(ctx context.Context, p ledger.Partition, saved store.
 		for i := 0; i < len(chunks) && err == nil; i++ {
 			_, err = s.Exec(ctx, "insert_audit_chunk", u.namespace, p, int32(i), chunks[i])
 		}
+		return err
+	})
+}
+
+// trimAtOnce bounds the rows that one TrimVerifications removes.
+const trimAtOnce = 10_000
+
+// TrimVerifications removes what audits recorded among the verifications beyond store.MaxAuditRows, some of it where there is much.
+// What says most of now stays (reader.Snapshot.LastVerification).
+func (u *Upkeep) TrimVerifications(ctx context.Context) error {
+	return u.pool.Transact(ctx, "trim verifications", func(ctx context.Context, s *session.Session) error {
+		_, err := s.Exec(ctx, "trim_verifications", u.namespace, int64(store.MaxAuditRows), int64(trimAtOnce))
 		return err
 	})
 }

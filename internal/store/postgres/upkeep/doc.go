@@ -1,5 +1,5 @@
 // Package upkeep writes the little that commands keep beside the data path: what an audit has verified and what it needs to
-// go on, and how far a rebuild is.
+// go on, how many of its findings are kept, and how far a rebuild is.
 //
 // Owns: the statements that write those tables, each operation in one transaction of its own.
 //
