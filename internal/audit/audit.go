@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"amends/internal/ledger"
@@ -60,7 +61,9 @@ type Auditor struct {
 	drifted map[ledger.Partition]bool  // partitions that differed and that no full cycle found equal since
 	began   time.Time                  // when the last full cycle began, zero if none is known
 	took    time.Duration              // how long it took
+	trimmed time.Time                  // when old verifications were removed last
 	doubted bool                       // a verification found a difference that no full cycle has looked at since
+	found   time.Time                  // when that verification, or one before it, had found its difference; zero for none
 	resumed bool
 }
 
@@ -144,21 +147,10 @@ func (a *Auditor) cycle(ctx context.Context) (*Cycle, error) {
 	if a.doubted, err = a.doubt(ctx); err != nil {
 		return nil, err
 	}
-	began, why := time.Now(), a.due()
-	a.job.Timeout = max(shortBudget, a.Every)
-	if why != "" {
-		a.job.Timeout = max(shortBudget, a.FullEvery)
-	}
-	r, err := a.job.Audit(ctx, &a.basis, why != "")
+	r, why, err := a.compare(ctx)
 	if err != nil {
 		a.source.close()
 		return nil, err
-	}
-	if why != "" {
-		a.began, a.took = began, time.Since(began)
-		if a.why = ""; r.Status == verify.Unavailable || r.Status == verify.Incomplete && !a.basis.Has() {
-			a.why = why // it established nothing, or there is nothing to go on from: the next one is a full one too
-		}
 	}
 	if r.Status == verify.Unavailable {
 		a.source.close()
@@ -190,6 +182,39 @@ func (a *Auditor) cycle(ctx context.Context) (*Cycle, error) {
 	return c, nil
 }
 
+// compare runs one cycle, a full one where one is due or where what changed turns out not to be enough, and says why.
+func (a *Auditor) compare(ctx context.Context) (r *verify.Report, why string, err error) {
+	began, why := time.Now(), a.due()
+	a.job.Timeout = max(shortBudget, a.Every)
+	if why != "" {
+		a.job.Timeout = max(shortBudget, a.FullEvery)
+	}
+	r, err = a.job.Audit(ctx, &a.basis, why != "")
+	var moved *verify.MovedError
+	switch {
+	case errors.As(err, &moved):
+		a.why = moved.Error()
+		clear(a.saved) // this server may lack what was saved
+		a.Logger.Warn("everything is recomputed", "why", a.why)
+		return a.compare(ctx)
+	case err != nil:
+		return nil, why, err
+	case why == "" && r.Status == verify.Unavailable:
+		a.why = "the last cycle ended UNAVAILABLE" // what was established before need not hold any more
+	case why != "":
+		a.began, a.took = began, time.Since(began)
+		if a.why = ""; r.Status == verify.Unavailable || slices.ContainsFunc(r.Parts, a.unproved) {
+			a.why = why // nothing but another full cycle can tell
+		}
+	}
+	return r, why, nil
+}
+
+// unproved reports whether a full cycle left a partition with nothing to go on from, for another reason than its stop.
+func (a *Auditor) unproved(p verify.Part) bool {
+	return p.Status == verify.Incomplete && !p.Stopped && !a.basis.Has(p.Partition)
+}
+
 // due says why the next cycle is a full one, "" if it is not.
 func (a *Auditor) due() string {
 	switch {
@@ -206,26 +231,32 @@ func (a *Auditor) due() string {
 }
 
 // record keeps what the cycle found: the partitions' rows always, a verification where it was a full one or the status is
-// another than before.
+// another than before, unless the newest one is young and says the same. What a verification found meanwhile stands: the next cycle
+// is a full one because of it.
 func (a *Auditor) record(ctx context.Context, c *Cycle, began time.Time) error {
+	overtaken, err := a.overtaken(ctx)
+	if err != nil {
+		return fmt.Errorf("keep what the audit found: %w", err)
+	}
 	var parts []store.AuditCycle
 	for _, p := range c.Parts {
 		if p.Status == "" {
 			continue
 		}
 		parts = append(parts, store.AuditCycle{Partition: p.Partition, Status: string(p.Status), Detail: p.Detail, Differences: p.Differences,
-			Frontier: p.Cut.Frontier, Output: p.Cut.Output, Sequence: p.Cut.Sequence, Cause: p.Cut.Cause, Verified: p.Verified,
-			Full: c.Why != "" && c.Status != verify.Unavailable && (p.Verified || p.Differences > 0)})
+			Server: p.Cut.Server, Frontier: p.Cut.Frontier, Output: p.Cut.Output, Sequence: p.Cut.Sequence, Cause: p.Cut.Cause, Verified: p.Verified,
+			Full: c.Why != "" && !overtaken && c.Status != verify.Unavailable && (p.Verified || p.Differences > 0)})
 	}
 	if err := a.Namespace.Upkeep().RecordAudit(ctx, parts); err != nil {
 		return fmt.Errorf("keep what the audit found: %w", err)
 	}
-	if c.Why != "" || c.Changed {
+	if (c.Why != "" || c.Changed) && !overtaken {
 		v := report.Verification(c.Report, a.Manifest.Config.QuantityScale, began)
 		v.Audit = true
 		if err := a.Namespace.RecordVerification(ctx, v); err != nil {
 			return fmt.Errorf("keep what the audit found: %w", err)
 		}
+		a.trim(ctx)
 	}
 	state, err := a.state(ctx)
 	if err != nil {
@@ -233,6 +264,17 @@ func (a *Auditor) record(ctx context.Context, c *Cycle, began time.Time) error {
 	}
 	c.Now, c.Verified = state.Now, oldest(state, a.Manifest.Config.Partitions)
 	return nil
+}
+
+// trim removes old verifications of audits, now and then. What is not removed harms nobody: an audit goes on without the privilege.
+func (a *Auditor) trim(ctx context.Context) {
+	if time.Since(a.trimmed) < store.SameAuditEvery {
+		return
+	}
+	a.trimmed = time.Now()
+	if err := a.Namespace.Upkeep().TrimVerifications(ctx); err != nil && ctx.Err() == nil {
+		a.Logger.Warn("old verifications of audits were not removed", "err", err)
+	}
 }
 
 // oldest is when the partition that was verified longest ago was verified last.

@@ -71,6 +71,10 @@ func TestS10AuditWithoutItsStateRecomputesEverything(t *testing.T) {
 		{"UPDATE amends.audit_state SET state_format = NULL, state_chunks = NULL, state_frontier = NULL, state_checksum = NULL WHERE partition = 1", "partition 1 has no saved state"},
 		{"UPDATE amends.audit_state SET frontier = 2 WHERE partition = 0", "the saved state is past the verified cut"},
 		{"DELETE FROM amends.audit_state WHERE partition = 1", "partition 1 has no saved state"},
+		{"UPDATE amends.audit_state SET system_identifier = NULL, timeline = NULL WHERE partition = 1", "partition 1: the saved state cannot be used: it does not say which server was verified"},
+		{"UPDATE amends.audit_state SET timeline = timeline + 1 WHERE partition = 1", "partition 1: the database is another server or timeline than at the verified cut"},
+		{"UPDATE amends.audit_state SET system_identifier = system_identifier # 1 WHERE partition = 0", "partition 0: the database is another server or timeline than at the verified cut"},
+		{"UPDATE amends.audit_state SET frontier = 99 WHERE partition = 0", "partition 0: a position is below the verified cut"},
 		{"UPDATE amends.audit_state SET status = 'INCOMPLETE' WHERE partition = 1", "the last cycle before this process ended INCOMPLETE"},
 		{"UPDATE amends.audit_state SET full_at = full_at - interval '1 hour' WHERE partition IN (0, 1)", "it is due"},
 	} {
@@ -181,6 +185,42 @@ func TestSC35AuditLooksAtWhatAVerificationFound(t *testing.T) {
 	w.is(w.once(w.options(nil)), verify.Pass, "")
 }
 
+// S10, SC35: a verification finds a difference while a full cycle runs on a snapshot that is older than it. The cycle's answer does not
+// outweigh that one: the next cycle is a full one and finds it, in the process that runs and in the next.
+func TestSC35AuditDoesNotOutweighWhatAVerificationFoundMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := begun(t)
+	w.once(w.options(nil))
+	for _, next := range []func(o audit.Options, running *audit.Auditor) *audit.Auditor{
+		func(_ audit.Options, running *audit.Auditor) *audit.Auditor { return running },
+		func(o audit.Options, _ *audit.Auditor) *audit.Auditor { return audit.New(o) },
+	} {
+		o, found := w.options(nil), false
+		output := o.Output
+		o.Output = func() (verify.Reader, error) { // a full cycle opens it in its snapshot
+			if !found {
+				found = true
+				w.exec(1, "UPDATE amends.view_rows SET close = 81 WHERE close = 80 AND kind = 1")
+				r := w.deep()
+				if r.Status != verify.Drift {
+					t.Errorf("%s", r.Status)
+				}
+				w.ok(w.ns.RecordVerification(t.Context(), report.Verification(r, 0, time.Now())))
+			}
+			return output()
+		}
+		w.exec(2, "UPDATE amends.audit_state SET full_at = full_at - interval '1 hour'")
+		running := audit.New(o)
+		w.next(running, verify.Pass, "it is due")
+		if got := w.says(); got != "DRIFT" {
+			t.Errorf("the last verification says %s", got)
+		}
+		w.next(next(o, running), verify.Drift, "the last verification found a difference")
+		w.exec(1, "UPDATE amends.view_rows SET close = 80 WHERE close = 81 AND kind = 1")
+		w.is(w.once(w.options(nil)), verify.Pass, "the last cycle before this process ended DRIFT")
+	}
+}
+
 // unreadable is a source that cannot be read from its start while is says so.
 type unreadable struct {
 	verify.Reader
@@ -215,6 +255,36 @@ func TestS10AuditStaysUnavailableUntilAFullCycleIsNot(t *testing.T) {
 		w.next(running, verify.Pass, "")
 		w.exec(2, "UPDATE amends.audit_state SET full_at = full_at - interval '1 hour'")
 	}
+}
+
+// shortened is a source topic that has lost its last record while is says so.
+type shortened struct {
+	verify.Topics
+	is *bool
+}
+
+func (s shortened) Topic(ctx context.Context, name string) (broker.Topic, error) {
+	t, err := s.Topics.Topic(ctx, name)
+	if *s.is && name == "source" {
+		t.End[0]--
+	}
+	return t, err
+}
+
+// S10: after any cycle that ended UNAVAILABLE the next is a full one: the records at the offsets that were lost are others by now.
+func TestS10AuditRecomputesAfterASourceThatWentBack(t *testing.T) {
+	t.Parallel()
+	w := begun(t)
+	back := false
+	o := w.options(nil)
+	o.Topics = shortened{o.Topics, &back}
+	running := audit.New(o)
+	w.next(running, verify.Pass, "partition 0 has no saved state")
+	back = true
+	w.next(running, verify.Unavailable, "")
+	back = false
+	w.next(running, verify.Pass, "the last cycle ended UNAVAILABLE")
+	w.next(running, verify.Pass, "")
 }
 
 // SC35: live verifications and the cycles of an audit, one after the other under load: each PASS at its cut, never a false

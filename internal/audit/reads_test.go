@@ -63,23 +63,23 @@ func TestReadsOfWhatChangedEqualReadsOfEverything(t *testing.T) {
 	}))
 }
 
-// The verified cut never moves back, and a cycle that verified nothing leaves it with its time.
+// The verified cut moves back by a full cycle only, and a cycle that verified nothing leaves it with its time and its server.
 func TestVerifiedCutDoesNotMoveBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	cycle := store.AuditCycle{Status: "PASS", Frontier: 9, Output: 8, Sequence: 7, Cause: 6, Verified: true, Full: true}
+	cycle := store.AuditCycle{Status: "PASS", Server: store.Server{System: 1<<63 + 5, Timeline: 1<<32 - 1}, Frontier: 9, Output: 8, Sequence: 7, Cause: 6, Verified: true, Full: true}
 	record := func(c store.AuditCycle) store.Audit {
 		t.Helper()
 		w.ok(w.ns.Upkeep().RecordAudit(t.Context(), []store.AuditCycle{c}))
 		return w.state().Partitions[0]
 	}
 	first := record(cycle)
-	if first.Frontier != 9 || first.Output != 8 || first.Sequence != 7 || first.Cause != 6 || first.Verified.IsZero() || first.Full.IsZero() || first.Saved != nil {
+	if first.Frontier != 9 || first.Output != 8 || first.Sequence != 7 || first.Cause != 6 || first.Server != cycle.Server || first.Verified.IsZero() || first.Full.IsZero() || first.Saved != nil {
 		t.Errorf("%+v", first)
 	}
 	for _, c := range []store.AuditCycle{
-		{Status: "BLOCKED", Frontier: 8, Output: 7, Sequence: 6, Cause: 5, Verified: true},
-		{Status: "DRIFT", Frontier: 20, Output: 20, Sequence: 20, Cause: 19, Differences: 2, Detail: "why\x00"},
+		{Status: "BLOCKED", Server: store.Server{System: 1, Timeline: 1}, Frontier: 8, Output: 7, Sequence: 6, Cause: 5, Verified: true},
+		{Status: "DRIFT", Server: store.Server{System: 1, Timeline: 1}, Frontier: 20, Output: 20, Sequence: 20, Cause: 19, Differences: 2, Detail: "why\x00"},
 	} {
 		got := record(c)
 		if got.Checked.Equal(first.Checked) || got.Status != c.Status || got.Differences != c.Differences {
@@ -90,9 +90,11 @@ func TestVerifiedCutDoesNotMoveBack(t *testing.T) {
 			t.Errorf("%+v moved it (-before +after):\n%s", c, d)
 		}
 	}
-	cycle.Frontier = 10
-	if got := record(cycle); got.Frontier != 10 || !got.Verified.After(first.Verified) {
-		t.Errorf("%+v", got)
+	for _, at := range []ledger.Frontier{7, 10} {
+		cycle.Frontier, cycle.Server.Timeline = at, 2
+		if got := record(cycle); got.Frontier != at || got.Server != cycle.Server || !got.Verified.After(first.Verified) {
+			t.Errorf("%+v", got)
+		}
 	}
 	saved := store.SavedState{Frontier: 10, Format: 1, Chunks: 1}
 	for name, err := range map[string]error{

@@ -70,17 +70,37 @@ func (a *Auditor) resume(ctx context.Context) error {
 // partition. A cycle that compares only what changed would not look at it, and would say PASS over what is known to differ.
 func (a *Auditor) doubt(ctx context.Context) (doubted bool, err error) {
 	err = a.Namespace.Look(ctx, func(s *reader.Snapshot) error {
-		v, err := s.LastVerification(ctx)
-		if err != nil || v == nil || verify.Status(v.Status) != verify.Drift {
+		found, err := drift(ctx, s)
+		if a.found = found; err != nil || found.IsZero() {
 			return err
 		}
 		state, err := s.AuditState(ctx)
 		for _, p := range state.Partitions {
-			doubted = doubted || v.Finished.After(p.Full)
+			doubted = doubted || found.After(p.Full)
 		}
 		return err
 	})
 	return doubted, err
+}
+
+// overtaken reports whether a verification found a difference since doubt was asked. The snapshot of the cycle since may be older
+// than what it found: the cycle must not outweigh it.
+func (a *Auditor) overtaken(ctx context.Context) (overtaken bool, err error) {
+	err = a.Namespace.Look(ctx, func(s *reader.Snapshot) error {
+		found, err := drift(ctx, s)
+		overtaken = !found.IsZero() && !found.Equal(a.found)
+		return err
+	})
+	return overtaken, err
+}
+
+// drift is when the verification that tells most of now ended, if it found a difference, else zero.
+func drift(ctx context.Context, s *reader.Snapshot) (time.Time, error) {
+	v, err := s.LastVerification(ctx)
+	if err != nil || v == nil || verify.Status(v.Status) != verify.Drift {
+		return time.Time{}, err
+	}
+	return v.Finished, nil
 }
 
 // before reports whether status a outweighs b (S10).
@@ -96,6 +116,9 @@ func (a *Auditor) full(why string) { a.basis, a.why = verify.Basis{}, why }
 func (a *Auditor) load(ctx context.Context, was store.Audit) error {
 	if was.Saved.Format != oracle.StateFormat {
 		return fmt.Errorf("partition %d: %w: format %d, this binary has %d", was.Partition, errState, was.Saved.Format, oracle.StateFormat)
+	}
+	if was.Server == (store.Server{}) {
+		return fmt.Errorf("partition %d: %w: it does not say which server was verified", was.Partition, errState)
 	}
 	var packed bytes.Buffer
 	err := a.Namespace.Look(ctx, func(s *reader.Snapshot) error {
@@ -114,7 +137,7 @@ func (a *Auditor) load(ctx context.Context, was store.Audit) error {
 	if err != nil {
 		return fmt.Errorf("partition %d: %w: %w", was.Partition, errState, err)
 	}
-	cut := verify.Cut{Frontier: was.Frontier, Output: was.Output, Sequence: was.Sequence, Cause: was.Cause}
+	cut := verify.Cut{Server: was.Server, Frontier: was.Frontier, Output: was.Output, Sequence: was.Sequence, Cause: was.Cause}
 	if err := a.basis.Resume(a.Manifest.Config, was.Partition, was.Saved.Frontier, state, cut); err != nil {
 		return fmt.Errorf("%w: %w", errState, err)
 	}

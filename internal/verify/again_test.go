@@ -94,6 +94,25 @@ func TestS10UnreadableForTheJournalIsNoDifference(t *testing.T) {
 	}
 }
 
+// S10: a source that ends below what was read of it has lost history, whatever is read at those offsets later: no verification and no
+// cycle of an audit goes on from it, also where nothing is to be read.
+func TestS10SourceThatWentBackIsUnavailable(t *testing.T) {
+	t.Parallel()
+	w, j, b := begun(t, pipelinetest.Before)
+	back := &changing{Topics: w.Admin, topic: w.Manifest.SourceTopic, from: 1, change: func(x *broker.Topic) { x.End[0] = 2 }}
+	j.Topics = back
+	live := job(w)
+	live.Live, live.Topics = true, back
+	for _, r := range []*verify.Report{audited(t, j, b, false), audited(t, j, b, true), run(t, live)} {
+		want(t, r, verify.Unavailable)
+		if len(r.Reasons) != 1 || r.Reasons[0].Code != verify.HistoryTruncated || !strings.Contains(r.Reasons[0].Detail, "position 3 is not in the log 0..2: what had been read is gone") {
+			t.Errorf("%+v", r.Reasons)
+		}
+	}
+	j.Topics = w.Admin
+	want(t, audited(t, j, b, false), verify.Pass)
+}
+
 // away answers once that nobody can be asked, and then not at all.
 type away struct {
 	verify.Topics

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -248,6 +249,28 @@ func TestS10AuditWaitsForAViewBehindTheVerifiedCut(t *testing.T) {
 	}
 }
 
+// S10: the BLOCKED keys of a partition that is left at its verified cut keep the cycle from passing, until the view shows that they
+// are READY again.
+func TestS10AuditOfABlockedKeyWithAViewBehind(t *testing.T) {
+	t.Parallel()
+	w := pipelinetest.New(t, "")
+	w.Values(t, pipelinetest.Before...)
+	w.Values(t, strings.Replace(pipelinetest.Before[0], ":100}", ":90}", 1)) // a conflict
+	w.Values(t, pipelinetest.Before[0])                                      // a duplicate: no output
+	w.Settle(t)
+	j, b := job(w), &verify.Basis{}
+	want(t, audited(t, j, b, true), verify.Blocked)
+	w.Values(t, strings.Replace(pipelinetest.Before[0], `"revision":1`, `"revision":2`, 1))
+	w.Work(t)
+	r := audited(t, j, b, false)
+	want(t, r, verify.Blocked)
+	if p := r.Parts[0]; p.Verified || p.Status != "" || p.Cut.Frontier != 5 || len(r.Blocked) != 1 || r.Blocked[0].Key != widget {
+		t.Errorf("%+v, blocked %+v", p, r.Blocked)
+	}
+	w.Settle(t)
+	want(t, audited(t, j, b, false), verify.Pass)
+}
+
 // A state that was saved is gone on from: nothing below it is read again, and everything past the verified cut is compared.
 func TestS10AuditResumes(t *testing.T) {
 	t.Parallel()
@@ -338,7 +361,20 @@ func TestI7ViewAheadOfTheWorkerIsNoDrift(t *testing.T) {
 	}
 }
 
-// I7: nor does a cycle of an audit take a journal that lost its tail for what the view should hold.
+// movedCycle runs a cycle that must refuse to compare only what changed, for the reason given of partition 0.
+func movedCycle(t *testing.T, j *verify.Job, b *verify.Basis, why string) {
+	t.Helper()
+	r, err := j.Audit(t.Context(), b, false)
+	var moved *verify.MovedError
+	if !errors.As(err, &moved) || r != nil || moved.Partition != 0 || !strings.Contains(moved.Why, why) {
+		t.Fatalf("%+v, %v; want %q", r, err, why)
+	}
+	if b.Has(0) {
+		t.Error("partition 0 is gone on from all the same")
+	}
+}
+
+// I7, I19: nor does an audit take a journal that lost its tail for what the view should hold, or pass while it cannot be shown.
 func TestI7AuditOfAViewAheadOfTheWorker(t *testing.T) {
 	t.Parallel()
 	w, j, b := begun(t, pipelinetest.Before)
@@ -349,9 +385,74 @@ func TestI7AuditOfAViewAheadOfTheWorker(t *testing.T) {
 	w.Settle(t)
 	w.DB.PromoteStandby(standby)
 	w.View(t)
+	movedCycle(t, j, b, "another server")
+	r := audited(t, j, b, true)
+	want(t, r, verify.Incomplete)
+	if r.Parts[0].Verified || r.Parts[0].Stopped || b.Has(0) || !b.Has(1) {
+		t.Errorf("%+v", r.Parts)
+	}
+	w.Settle(t)
+	want(t, audited(t, j, b, true), verify.Pass)
 	want(t, audited(t, j, b, false), verify.Pass)
+}
+
+// S10, S12: a promoted standby lost what was verified last, and the pipeline caught up past it before the next cycle. Rows below the
+// verified cut were written again: nothing but a full cycle looks at them.
+func TestS10AuditLooksBelowTheCutOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	w, j, b := begun(t, pipelinetest.Before)
+	standby := w.DB.Standby()
+	w.Values(t, pipelinetest.Correction...)
 	w.Settle(t)
 	want(t, audited(t, j, b, false), verify.Pass)
+	w.DB.PromoteStandby(standby)
+	w.Values(t, pipelinetest.CancelLastDay...)
+	w.Settle(t)
+	j.Store = tampered{Snapshots: w.NS, row: on(at(ledger.Balance, 1), func(r *store.ViewRow) { r.Close = 71; redo(r) })}
+	movedCycle(t, j, b, "another server or timeline")
+	for range 2 {
+		r := audited(t, j, b, true)
+		want(t, r, verify.Drift)
+		if r.Differences != 2 || r.First.What != verify.Value || r.First.ID != at(ledger.Balance, 1) { // and the fold of the topic says so
+			t.Errorf("%d differences, first %+v", r.Differences, r.First)
+		}
+	}
+	j.Store = w.NS
+	want(t, audited(t, j, b, true), verify.Pass)
+	want(t, audited(t, j, b, false), verify.Pass)
+}
+
+// S10: whatever says that the state of a partition does not go on from its verified cut makes the next cycle a full one; the other
+// partition's cut is kept, and afterwards what changed is enough again.
+func TestS10AuditKnowsWhatDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	w, j, b := begun(t, pipelinetest.Before)
+	for name, c := range map[string]struct {
+		state func(*store.PartitionState)
+		why   string
+	}{
+		"timeline":                 {func(s *store.PartitionState) { s.Owned.Token.Server.Timeline++ }, "another server or timeline"},
+		"system":                   {func(s *store.PartitionState) { s.Owned.Token.Server.System++ }, "another server or timeline"},
+		"frontier":                 {func(s *store.PartitionState) { s.Owned.Frontier-- }, "below the verified cut"},
+		"view's sequence":          {func(s *store.PartitionState) { s.View.Sequence-- }, "below the verified cut"},
+		"view's output frontier":   {func(s *store.PartitionState) { s.View.Output-- }, "below the verified cut"},
+		"view's cause":             {func(s *store.PartitionState) { s.View.Cause-- }, "below the verified cut"},
+		"view ahead of the worker": {func(s *store.PartitionState) { s.Owned.Sequence-- }, "ahead of the worker"},
+	} {
+		j.Store = changedView{Snapshots: w.NS, state: func(s *store.PartitionState) {
+			if s.Partition == 0 {
+				c.state(s)
+			}
+		}}
+		movedCycle(t, j, b, c.why)
+		if !b.Has(1) {
+			t.Errorf("%s: partition 1 is forgotten too", name)
+		}
+		j.Store = w.NS
+		want(t, audited(t, j, b, true), verify.Pass)
+		j.Store = changedView{Snapshots: w.NS}
+		want(t, audited(t, j, b, false), verify.Pass)
+	}
 }
 
 // dropping is an output topic that lacks one record.

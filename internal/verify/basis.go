@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"amends/internal/ledger"
@@ -21,7 +22,8 @@ type Basis struct {
 // Audit runs one cycle of an audit: live, at the present cut, in one snapshot. A full one recomputes everything from an empty
 // state, deep; another extends b and compares what changed since each partition's verified cut (S10). b moves on where a
 // partition was found equal and stays where it was not, so that what differs is compared again. Partitions that are stopped,
-// or whose view has fallen behind the verified cut, are left out.
+// or whose view has fallen behind the verified cut, are left out. A *MovedError, and no report, where only a full cycle can tell: b
+// forgets the partitions that do not go on from their cuts.
 func (j *Job) Audit(ctx context.Context, b *Basis, full bool) (*Report, error) {
 	if j.Manifest.Output == nil {
 		return nil, ErrUnbound
@@ -55,6 +57,9 @@ func (j *Job) Audit(ctx context.Context, b *Basis, full bool) (*Report, error) {
 			b.parts[p] = r.prefix.parts[p] // what was read stays read, whatever came of it
 		}
 	}
+	if r.moved != nil {
+		return nil, r.moved
+	}
 	if err = r.judge(err); err == nil {
 		r.settle(b)
 	}
@@ -73,7 +78,7 @@ func (r *run) settle(b *Basis) {
 		r.find(p, &x)
 		if x.Verified {
 			v := r.compared[p].View
-			x.Cut = Cut{Frontier: CutOf(r.compared[p]), Output: v.Output, Sequence: v.Sequence, Cause: v.Cause}
+			x.Cut = Cut{Server: r.compared[p].Owned.Token.Server, Frontier: CutOf(r.compared[p]), Output: v.Output, Sequence: v.Sequence, Cause: v.Cause}
 			blocked := map[ledger.StockKey]ledger.Status{}
 			for _, k := range r.report.Blocked {
 				if k.Partition == p {
@@ -89,6 +94,7 @@ func (r *run) settle(b *Basis) {
 
 // find fills in the status of one partition; none where the view was behind the verified cut.
 func (r *run) find(p ledger.Partition, x *Part) {
+	x.Stopped = slices.ContainsFunc(r.report.Reasons, func(x Reason) bool { return x.Code == PartitionStopped && x.Partition == p })
 	if r.compared == nil || r.report.Status == Unavailable {
 		x.Status = r.report.Status
 		if len(r.report.Reasons) > 0 {
@@ -121,15 +127,8 @@ func newChanges(cut Cut, blocked map[ledger.StockKey]ledger.Status) *changes {
 	return &changes{cut: cut, from: cut.Frontier, blocked: blocked, before: map[ledger.StockKey]oracle.Expectation{}}
 }
 
-// Has reports whether b has anything to go on from.
-func (b *Basis) Has() bool {
-	for p := range b.parts {
-		if b.parts[p].since != nil {
-			return true
-		}
-	}
-	return false
-}
+// Has reports whether b has anything to go on from in a partition.
+func (b *Basis) Has(p ledger.Partition) bool { return int(p) < len(b.parts) && b.parts[p].since != nil }
 
 // Records is how many source records the recomputation of a partition holds, 0 for none.
 func (b *Basis) Records(p ledger.Partition) int64 {
@@ -142,7 +141,7 @@ func (b *Basis) Records(p ledger.Partition) int64 {
 // State returns the recomputation of a partition in the form of oracle.StateFormat, and the frontier of what it holds; false
 // where there is none, or where it holds more than was found equal.
 func (b *Basis) State(p ledger.Partition) (ledger.Frontier, []byte, bool) {
-	if int(p) >= len(b.parts) || b.parts[p].since == nil || b.parts[p].at != b.parts[p].since.cut.Frontier {
+	if !b.Has(p) || b.parts[p].at != b.parts[p].since.cut.Frontier {
 		return 0, nil, false
 	}
 	return b.parts[p].at, b.parts[p].oracle.AppendState(nil), true

@@ -29,13 +29,19 @@ type Changed interface {
 	Rows(ctx context.Context, p ledger.Partition, ids []ledger.OutputID, fn func(store.ViewRow) error) error
 }
 
-// Cut is where a partition was compared: the source below Frontier, and the view's position there.
-type Cut struct {
-	Frontier ledger.Frontier
-	Output   ledger.Frontier
-	Sequence ledger.Sequence
-	Cause    ledger.Offset // of the last output applied, -1 before the first
+// Cut is where a partition was compared.
+type Cut = stored.Cut
+
+// MovedError: the state of a partition does not go on from its verified cut. A promoted standby or a restored server may hold
+// other rows below it, decided and applied again since: what changed past the cut is not all that changed, and only a full cycle
+// looks at the rest.
+type MovedError struct {
+	Why       string
+	Partition ledger.Partition
 }
+
+// Error says which partition and why; it is what makes the next cycle a full one.
+func (e *MovedError) Error() string { return fmt.Sprintf("partition %d: %s", e.Partition, e.Why) }
 
 // changes is what an audit knows of one partition beside its recomputation: the cut that it verified last, and the keys with
 // source records past it, each with what was expected of it there. A nil one notes nothing.
@@ -102,12 +108,12 @@ var errWhole = errors.New("too much changed")
 func (r *run) compareChanged(ctx context.Context, s store.Snapshot, p ledger.Partition, state store.PartitionState) error {
 	since := r.prefix.parts[p].since
 	changed, ok := s.(Changed)
-	if !ok || since.whole || missingPosition(state) != "" {
+	if !ok || since.whole || stored.MissingPosition(state) != "" {
 		return r.comparePartition(ctx, s, p, state)
 	}
 	c := &changedCheck{comparison: comparison{run: r, p: p, oracle: r.prefix.parts[p].oracle,
 		check: stored.RowCheck{Config: r.Manifest.Config, Partition: p, View: state.View}}, decided: map[ledger.OutputID]stored.Decided{}, ids: map[ledger.OutputID]struct{}{}}
-	err := c.journal(ctx, changed, since.cut, state)
+	err := c.journal(ctx, changed, since.cut.Cause, state.View.Cause)
 	if errors.Is(err, errWhole) {
 		return r.comparePartition(ctx, s, p, state)
 	}
@@ -126,7 +132,7 @@ func (r *run) compareChanged(ctx context.Context, s store.Snapshot, p ledger.Par
 		return err
 	}
 	r.report.Keys += c.keys
-	c.stillBlocked(since)
+	r.stillBlocked(p)
 	return nil
 }
 
@@ -138,11 +144,10 @@ type changedCheck struct {
 	keys    int64
 }
 
-// journal notes the outputs decided since the cut that the view has applied. Where the view is ahead of the journal it does
-// not say what their last versions are.
-func (c *changedCheck) journal(ctx context.Context, s Changed, cut Cut, state store.PartitionState) error {
+// journal notes the outputs decided since the cut that the view has applied, which is not ahead of the journal.
+func (c *changedCheck) journal(ctx context.Context, s Changed, after, to ledger.Offset) error {
 	digests := stored.NewDigester(c.Manifest.Config, c.p)
-	err := s.Decided(ctx, c.p, cut.Cause, state.View.Cause, func(d *ledger.Decision) error {
+	err := s.Decided(ctx, c.p, after, to, func(d *ledger.Decision) error {
 		for i := range d.Changes {
 			id := ledger.OutputID{Key: d.Assertion.Key, Day: d.Changes[i].Day, Kind: d.Changes[i].Kind}
 			c.ids[id] = struct{}{}
@@ -150,9 +155,7 @@ func (c *changedCheck) journal(ctx context.Context, s Changed, cut Cut, state st
 			if !ok {
 				c.report.add(Difference{What: Journal, Partition: c.p, ID: id, Offset: int64(d.Offset), Detail: "it holds an alert of a key without threshold"})
 			}
-			if !ahead(state) {
-				c.decided[id] = stored.Decided{Version: d.Changes[i].Version, Digest: digest}
-			}
+			c.decided[id] = stored.Decided{Version: d.Changes[i].Version, Digest: digest}
 		}
 		if len(c.ids) > maxChanged {
 			return errWhole
@@ -232,16 +235,20 @@ func (c *changedCheck) key(ids []ledger.OutputID, rows map[ledger.OutputID]store
 	}
 }
 
-// stillBlocked lists the BLOCKED keys: those of the cut, and what became of those with records since.
-func (c *changedCheck) stillBlocked(since *changes) {
-	now := maps.Clone(since.blocked)
-	for key := range since.before {
-		delete(now, key)
-		if e := c.oracle.Expected(key); e.Status.Blocked {
-			now[key] = e.Status
+// stillBlocked lists the BLOCKED keys of a partition of which not every row is compared: those of the verified cut, and what became
+// of those with records since. A view that has fallen behind the cut shows nothing of the latter.
+func (r *run) stillBlocked(p ledger.Partition) {
+	part := &r.prefix.parts[p]
+	now := maps.Clone(part.since.blocked)
+	if r.skipped[p] == "" || part.since.from < part.since.cut.Frontier {
+		for key := range part.since.before {
+			delete(now, key)
+			if e := part.oracle.Expected(key); e.Status.Blocked {
+				now[key] = e.Status
+			}
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(now), ledger.StockKey.Compare) {
-		c.report.Blocked = append(c.report.Blocked, BlockedKey{Key: key, Status: now[key], Partition: c.p})
+		r.report.Blocked = append(r.report.Blocked, BlockedKey{Key: key, Status: now[key], Partition: p})
 	}
 }

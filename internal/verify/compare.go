@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,9 @@ func (r *run) compareSnapshot(budget context.Context, s store.Snapshot, states [
 	for p := range states {
 		p, one := ledger.Partition(p), r.comparePartition
 		r.boundary(p, states[p])
+		if r.skipped[p] == ViewBehind {
+			r.stillBlocked(p) // nobody has become READY by it
+		}
 		if r.skipped[p] != "" {
 			continue
 		}
@@ -100,12 +104,15 @@ func (r *run) compareSnapshot(budget context.Context, s store.Snapshot, states [
 }
 
 // comparable reports whether the cuts of a snapshot can be compared at: errStopped, errBehind or errTail where not. An audit
-// leaves out what cannot and goes on with the other partitions.
+// leaves out what cannot and goes on with the other partitions; a *MovedError where one does not go on from its verified cut.
 func (r *run) comparable(states []store.PartitionState) error {
 	r.skipped = make([]Code, len(states))
 	var tail ledger.Frontier
 	for p := range states {
-		more := CutOf(states[p]) - r.prefix.parts[p].at
+		more, why := CutOf(states[p])-r.prefix.parts[p].at, ""
+		if since := r.prefix.parts[p].since; since != nil {
+			why = stored.Moved(since.cut, states[p])
+		}
 		switch {
 		case states[p].View == nil:
 		case states[p].View.Stopped && !r.audit:
@@ -114,13 +121,20 @@ func (r *run) comparable(states []store.PartitionState) error {
 			r.skipped[p] = PartitionStopped
 			r.stoppedReason(ledger.Partition(p), states[p])
 			continue
-		case more < 0 && r.changes && r.waited:
+		case why != "":
+			r.moved = cmp.Or(r.moved, &MovedError{Partition: ledger.Partition(p), Why: why})
+			r.prefix.reset(ledger.Partition(p)) // nothing goes on from there
+			continue
+		case more < 0 && r.prefix.parts[p].since != nil && r.waited:
 			r.skipped[p] = ViewBehind
 			continue
-		case more < 0, r.Deep && !r.waited && ahead(states[p]):
+		case more < 0, r.Deep && !r.waited && stored.Ahead(states[p]):
 			return errBehind
 		}
 		tail += max(more, 0)
+	}
+	if r.moved != nil {
+		return r.moved
 	}
 	if !r.reached(states) {
 		return errBehind
@@ -144,7 +158,7 @@ type comparison struct {
 }
 
 func (r *run) comparePartition(ctx context.Context, s store.Snapshot, p ledger.Partition, state store.PartitionState) error {
-	if missing := missingPosition(state); missing != "" {
+	if missing := stored.MissingPosition(state); missing != "" {
 		r.report.add(Difference{What: Row, Partition: p, Offset: -1, Detail: missing})
 	}
 	if state.View == nil {

@@ -9,6 +9,7 @@ import (
 	"amends/internal/ledger"
 	"amends/internal/pause"
 	"amends/internal/store"
+	"amends/internal/verify/stored"
 )
 
 // errStopped: a partition is stopped by a stored violation, so that no wait can complete the boundary.
@@ -22,30 +23,8 @@ var errTail = errors.New("the cut moved on")
 // It comes back with the view; after a failover that lost its tail, with the worker.
 var errBehind = errors.New("the cut moved back")
 
-// missingPosition names the position rows that a bound partition lacks, "" if it has both.
-func missingPosition(s store.PartitionState) string {
-	switch {
-	case s.View == nil && s.Relay == nil:
-		return "the rows of the relay's and the view's position are missing"
-	case s.View == nil:
-		return "the row of the view's position is missing"
-	case s.Relay == nil:
-		return "the row of the relay's position is missing"
-	}
-	return ""
-}
-
-// CutOf returns the cut of a partition: its frontier if the view has applied everything, else the source offset after
-// the cause of the last output applied, 0 if none (S10).
-func CutOf(s store.PartitionState) ledger.Frontier {
-	switch {
-	case s.View == nil:
-		return 0
-	case s.View.Sequence == s.Owned.Sequence:
-		return s.Owned.Frontier
-	}
-	return ledger.Frontier(s.View.Cause + 1)
-}
+// CutOf returns the cut of a partition (S10).
+func CutOf(s store.PartitionState) ledger.Frontier { return stored.CutOf(s) }
 
 // look reads the partition rows and positions from a snapshot of their own, retrying while the database is away.
 func (r *run) look(ctx context.Context) ([]store.PartitionState, error) {
@@ -117,18 +96,11 @@ func (r *run) reach(budget context.Context) error {
 // for where a position row is missing.
 func (r *run) reached(states []store.PartitionState) bool {
 	for p, mark := range r.marks {
-		if states[p].View != nil && (CutOf(states[p]) < mark || r.Deep && ahead(states[p]) && states[p].Owned.Frontier < mark) {
+		if states[p].View != nil && (CutOf(states[p]) < mark || r.Deep && stored.Ahead(states[p]) && states[p].Owned.Frontier < mark) {
 			return false
 		}
 	}
 	return true
-}
-
-// ahead reports whether the view has applied outputs that the journal does not hold. A promoted standby that lost a committed
-// tail leaves the topic, and so the view, ahead of the worker until it has decided them again (I7): nothing can be compared
-// with outputs that are not decided yet.
-func ahead(s store.PartitionState) bool {
-	return s.View != nil && s.View.Sequence > s.Owned.Sequence
 }
 
 // readToMarks reads every partition up to its mark, waiting for open transactions below it to end. Everything that can
@@ -256,7 +228,7 @@ func (r *run) missing(p ledger.Partition, s store.PartitionState, stable ledger.
 	if r.Live {
 		return
 	}
-	if ahead(s) {
+	if stored.Ahead(s) {
 		r.undecided(p, s)
 	} else if s.Owned.Frontier < target {
 		r.report.because(SourceNotProcessed, p, int64(s.Owned.Frontier), -1, fmt.Sprintf("the worker has not processed the source up to %d", target))

@@ -31,7 +31,7 @@ func (r *run) deep(ctx context.Context, s store.Snapshot, states []store.Partiti
 		if r.skipped[p] != "" {
 			continue
 		}
-		if ahead(states[p]) {
+		if stored.Ahead(states[p]) {
 			r.undecided(p, states[p])
 		}
 		digests, err := r.deepJournal(ctx, s, source, p, &states[p])

@@ -170,6 +170,7 @@ type Part struct {
 	Differences int64
 	Partition   ledger.Partition
 	Verified    bool
+	Stopped     bool // and so no cycle compares it
 }
 
 // add counts a difference and keeps the first.

@@ -36,7 +36,7 @@ type topicCheck struct {
 
 // deepTopic reads the output topic up to what the view has applied and the relay has receipts for.
 func (r *run) deepTopic(ctx context.Context, s store.Snapshot, output Reader, p ledger.Partition, state store.PartitionState, digests []int64) error {
-	if missingPosition(state) != "" {
+	if stored.MissingPosition(state) != "" {
 		return nil // which the comparison with the oracle has counted; there is nothing to read up to
 	}
 	receipts, err := s.Receipts(ctx, p)

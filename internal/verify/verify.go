@@ -73,6 +73,7 @@ type run struct {
 	marks       []ledger.Frontier      // quiesced: the high watermarks to reach
 	compared    []store.PartitionState // of the snapshot that was compared; nil before
 	skipped     []Code                 // by partition, why it was not compared
+	moved       *MovedError            // nil where every partition goes on from its verified cut
 	read, total int64                  // records, for Progress
 	audit       bool                   // a cycle of an audit: a stopped partition does not keep the others from being compared
 	changes     bool                   // and only what changed is compared
@@ -220,15 +221,31 @@ func (r *run) compareInBudget(budget context.Context) (bool, error) {
 	return true, nil
 }
 
-// identity checks id, retention, partition count and log starts of both topics and returns the source's (S9, S10).
+// identity checks id, retention, partition count and log starts of both topics, and that the source has not gone back, and returns
+// the source's (S9, S10).
 func (r *run) identity(ctx context.Context) (broker.Topic, error) {
 	m := r.Manifest
 	source, err := r.check(ctx, m.SourceTopic, m.Config.SourceIncarnation, m.Config.Partitions)
 	if err != nil {
 		return source, err
 	}
+	if err := r.held(source); err != nil {
+		return source, err
+	}
 	_, err = r.check(ctx, m.Output.Topic, m.Output.Incarnation, m.Output.Partitions)
 	return source, err
+}
+
+// held reports whether the source still reaches to what was read of it. A topic that lost its tail gets other records at those
+// offsets, and an audit, which reads none twice, would go on from what nobody can read any more.
+func (r *run) held(source broker.Topic) error {
+	for p, part := range r.prefix.parts {
+		if part.at > ledger.Frontier(source.End[p]) {
+			return fmt.Errorf("check source: %w", &broker.RangeError{Topic: source.Name, Partition: ledger.Partition(p), Position: part.at, Start: source.Start[p], End: source.End[p],
+				Cause: "what had been read is gone"})
+		}
+	}
+	return nil
 }
 
 func (r *run) check(ctx context.Context, name, incarnation string, partitions int32) (broker.Topic, error) {
