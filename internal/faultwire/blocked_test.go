@@ -116,7 +116,7 @@ func TestS12CancellationWhileAClaimIsBlocked(t *testing.T) {
 			case <-time.After(2 * time.Second):
 				t.Fatal("the assignment goes on after the cancellation")
 			}
-			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 				var still bool
 				p.ok(d.conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND cardinality(pg_blocking_pids(pid)) > 0)", waiting).Scan(&still))
 				if !still {

@@ -287,7 +287,7 @@ func TestSC19OldEpochAfterAWaitForTheLock(t *testing.T) {
 // awaitBlocked waits until some backend of the database is blocked by another, and returns its process id.
 func (d *database) awaitBlocked(t *testing.T) (pid int32) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		err := d.conn.QueryRow(t.Context(), `SELECT coalesce(max(pid), 0) FROM pg_stat_activity
 			WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`).Scan(&pid)
 		if err != nil {
@@ -323,7 +323,7 @@ func TestS1GuardIsBusyUntilItsEndIsSeen(t *testing.T) {
 	}
 	seen()
 	var next *postgres.Guard
-	for deadline := time.Now().Add(20 * time.Second); next == nil; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); next == nil; time.Sleep(5 * time.Millisecond) {
 		next, err = d.db.GuardSource(t.Context(), p.cfg.SourceIncarnation)
 		if time.Now().After(deadline) {
 			t.Fatalf("never free: %v", err)

@@ -146,7 +146,7 @@ func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 		w.shot = w.proxy.Arm(faultwire.Hold, 0, faultwire.Named("COMMIT"))
 		done := make(chan error, 1)
 		go func() { done <- w.ns.Commit(w.ctx, o.Token, testBatch(0)) }()
-		const limit = postgres.BlockedAfter * 13 // session.CommitTimeout and what a busy machine takes
+		const limit = postgres.BlockedAfter * 40 // session.CommitTimeout and what a busy machine takes
 		select {
 		case err := <-done:
 			if !errors.Is(err, store.ErrCommitUnknown) {
