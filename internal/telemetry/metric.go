@@ -104,11 +104,11 @@ func stages() []family {
 			of: each(func(p *health.Partition) *float64 { return p.Lag.Seconds })},
 		{Metric: Metric{Name: "amends_outbox_outputs", Labels: split, Help: "Outputs that are decided and not delivered to the output topic yet."},
 			of: each(func(p *health.Partition) *float64 { return number(p.Outbox.Outputs) })},
-		{Metric: Metric{Name: "amends_outbox_oldest_age_seconds", Labels: split, Help: "For how long the oldest of them waits, by the database's clock; 0 if there is none."},
+		{Metric: Metric{Name: "amends_outbox_oldest_age_seconds", Labels: split, Help: "For how long the oldest undelivered output waits, by the database's clock; 0 if there is none."},
 			of: each(func(p *health.Partition) *float64 { return known(p.Outbox.Seconds) })},
 		{Metric: Metric{Name: "amends_view_pending_outputs", Labels: split, Absent: unbound, Help: "Outputs that are delivered and not in the view yet."},
 			of: each(viewed(func(w health.Waiting) float64 { return float64(w.Outputs) }))},
-		{Metric: Metric{Name: "amends_view_oldest_age_seconds", Labels: split, Absent: unbound, Help: "For how long the oldest of them waits, by the database's clock; 0 if there is none."},
+		{Metric: Metric{Name: "amends_view_oldest_age_seconds", Labels: split, Absent: unbound, Help: "For how long the oldest delivered output that the view lacks waits, by the database's clock; 0 if there is none."},
 			of: each(viewed(func(w health.Waiting) float64 { return w.Seconds }))},
 	}
 }
@@ -127,7 +127,7 @@ func proof() []family {
 					}
 				}
 			}},
-		{Metric: Metric{Name: "amends_verification_age_seconds", Labels: whole, Absent: unverified, Help: "How long ago that verification or cycle ended."},
+		{Metric: Metric{Name: "amends_verification_age_seconds", Labels: whole, Absent: unverified, Help: "How long ago the last verification or audit cycle ended."},
 			of: one(func(p *health.Progress) *float64 {
 				last, at := verdict(p)
 				if last == "" {
@@ -159,14 +159,14 @@ func work() []family {
 			of: total(func(s *health.Sample) float64 { return float64(s.Records) })},
 		{Metric: Metric{Name: "amends_output_versions_total", Labels: split, Counter: true, Absent: unmeasured, Help: "Versions of outputs that commits decided, withdrawals included."},
 			of: total(func(s *health.Sample) float64 { return float64(s.Changed) })},
-		{Metric: Metric{Name: "amends_withdrawals_total", Labels: split, Counter: true, Absent: unmeasured, Help: "Withdrawals among them."},
+		{Metric: Metric{Name: "amends_withdrawals_total", Labels: split, Counter: true, Absent: unmeasured, Help: "Withdrawals among the versions of outputs that commits decided."},
 			of: total(func(s *health.Sample) float64 { return float64(s.Withdrawn) })},
 		{Metric: Metric{Name: "amends_refolded_closes_total", Labels: split, Counter: true, Absent: unmeasured,
 			Help: "Closes that decisions computed, those behind a corrected day included."},
 			of: total(func(s *health.Sample) float64 { return float64(s.Refolded) })},
 		{Metric: Metric{Name: "amends_commit_lock_seconds_total", Labels: split, Counter: true, Absent: unmeasured, Help: "Time that commits waited for the lock of the partition's row."},
 			of: total(func(s *health.Sample) float64 { return time.Duration(s.Lock).Seconds() })},
-		{Metric: Metric{Name: "amends_commit_prepare_seconds_total", Labels: split, Counter: true, Absent: unmeasured, Help: "Time from the begin of those transactions to the sending of COMMIT."},
+		{Metric: Metric{Name: "amends_commit_prepare_seconds_total", Labels: split, Counter: true, Absent: unmeasured, Help: "Time from the begin of transactions that committed decisions to the sending of COMMIT."},
 			of: total(func(s *health.Sample) float64 { return time.Duration(s.PreCommit).Seconds() })},
 	}
 }
