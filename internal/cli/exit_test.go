@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"amends/fixtures"
 	"amends/internal/broker"
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
@@ -25,6 +26,7 @@ import (
 func TestUsageSaysWhatToTry(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, nil)
+	s.Write("nothing.json", "\n")
 	manifest := s.Write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1))
 	for line, cause := range map[string]string{
 		"amends sorce":             "did you mean: amends source?",
@@ -68,6 +70,8 @@ func TestUsageSaysWhatToTry(t *testing.T) {
 		"amends --version":         "unknown flag -version; did you mean: amends version?",
 		"amends sim -replay /none": "-replay: read schedule: open /none: no such file",
 		"amends sim -threads -1":   "-threads and the floors are 0 or more",
+
+		"amends verify -manifest @nothing.json": "nothing.json is empty; print it again",
 	} {
 		s.Want(2, cause, line)
 	}
@@ -204,7 +208,7 @@ func TestEmptyDatabaseIsRefusedAndStaysEmpty(t *testing.T) {
 	x := newSpace(t)
 	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	for _, line := range []string{"amends view show -manifest @pipeline.json", "amends verify -manifest @pipeline.json"} {
-		x.Want(13, "no amends schema", line)
+		x.Want(13, "no amends schema; output create, source load or a role makes it", line)
 	}
 	if a := x.Want(0, "", "amends migrate status"); !strings.Contains(a.Stdout, "missing") || strings.Contains(a.Stdout, "applied") {
 		t.Errorf("migrate status: %s", a.Stdout)
@@ -220,7 +224,7 @@ func TestEmptyDatabaseIsRefusedAndStaysEmpty(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.Stdout), &m); err != nil || len(m.Migrations) == 0 || m.Migrations[0].State != "applied" {
 		t.Errorf("%v: %s", err, a.Stdout)
 	}
-	x.Want(13, "no such namespace", "amends view show -manifest @pipeline.json")
+	x.Want(13, "no such namespace in this database; output create, source load or a role makes it", "amends view show -manifest @pipeline.json")
 }
 
 func TestSC24TopicsThatAreNotTheNamespaces(t *testing.T) {
@@ -348,6 +352,18 @@ func TestServicesAway(t *testing.T) {
 	x := newSpace(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
+	file := x.Write("before.jsonl", fixtures.Before)
+	for _, line := range []string{"source create -namespace late -topic late", "output create -manifest " + x.Path("pipeline.json") + " -topic late",
+		"source load -manifest " + x.Path("pipeline.json") + " -file " + file} { // commands wait too, 20 s at most (S12)
+		p := x.Start("amends " + line + " -brokers " + nowhere)
+		programtest.Await(t, line+" waits for the broker", func() bool { return strings.Contains(p.Stderr.String(), "waiting for the broker: ") })
+		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if a := p.Wait(); a.Code != 1 || !strings.Contains(a.Cause(), "broker unavailable") {
+			t.Errorf("%s: code %d\n%s", line, a.Code, a.Stderr)
+		}
+	}
 		t.Fatal(err)
 	}
 	nowhere := closed.Addr().String()

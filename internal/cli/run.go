@@ -72,6 +72,9 @@ func Run(ctx context.Context, p Process) int {
 	root.SetErr(p.Stderr)
 	usage.Completion(root)
 	err := root.ExecuteContext(ctx)
+	if err == context.Canceled && stopped(ctx) { // what nobody wrapped says nothing to whoever reads it
+		err = fmt.Errorf("%w before it was done: %w", errStopped, err)
+	}
 	code := classify(err)
 	if code != exitDone {
 		usage.Report(p.Stderr, a.name(), err)

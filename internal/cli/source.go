@@ -49,7 +49,7 @@ configuration file is the config object of a manifest without source_incarnation
 		defer admin.Close()
 		ctx, cancel := context.WithTimeout(cmd.Context(), target.GiveUp)
 		defer cancel()
-		m, err := provision.CreateSource(ctx, admin, s)
+		m, err := provision.CreateSource(ctx, a.Topics(admin), s)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ without being this namespace's output is never adopted.`,
 			return err
 		}
 		defer s.Close()
-		m, err := provision.CreateOutput(ctx, s.Admin, s.Namespace, t.Manifest, o)
+		m, err := provision.CreateOutput(ctx, a.Topics(s.Admin), s.Namespace, t.Manifest, o)
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (a *app) load(ctx context.Context, t *target.Target, file string, format pr
 // loader prepares a load over an open session.
 func (a *app) loader(t *target.Target, s *target.Session, file string, format provision.Format, emit func([]provision.Coordinates) error) *provision.Load {
 	m := t.Manifest
-	return &provision.Load{Manifest: m, Topics: s.Admin, Path: file, Format: format, Emit: emit,
+	return &provision.Load{Manifest: m, Topics: a.Topics(s.Admin), Path: file, Format: format, Emit: emit,
 		Guard: func(ctx context.Context) (provision.Guard, error) {
 			g, err := s.DB.GuardSource(ctx, m.Config.SourceIncarnation)
 			if err != nil {

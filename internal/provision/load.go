@@ -177,7 +177,7 @@ func (l *Load) validate(ctx context.Context) (*plan, error) {
 	}
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("check %s: %w; nothing was published", l.Path, err)
 		}
 		p, err := pages.next()
 		if errors.Is(err, io.EOF) {

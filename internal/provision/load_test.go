@@ -295,6 +295,12 @@ func TestLoadChecksIdentityAndFile(t *testing.T) {
 	if _, err := l.Run(t.Context()); !errors.As(err, &file) || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a pipe that nobody writes: %v", err)
 	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	l, _ = loading(w, write(t, value("widget", 1)), provision.JSONL)
+	if _, err := l.Run(stopped); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was published") {
+		t.Errorf("stopped while the file is checked: %v", err)
+	}
 	l, _ = loading(w, write(t, ""), provision.JSONL)
 	if n, err := l.Run(t.Context()); n != 0 || err != nil {
 		t.Errorf("an empty file: %d %v", n, err)

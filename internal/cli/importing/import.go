@@ -122,7 +122,7 @@ func (j *job) publish(ctx context.Context, load *provision.Load) (published int6
 		return 0, err
 	}
 	m := t.Manifest
-	load.Topics = s.Admin
+	load.Topics = j.Topics(s.Admin)
 	load.Guard = func(ctx context.Context) (provision.Guard, error) {
 		g, err := s.DB.GuardSource(ctx, m.Config.SourceIncarnation)
 		if err != nil {

@@ -61,9 +61,17 @@ func (e *Env) Open(ctx context.Context, t *Target, how Access) (*Session, error)
 	}
 	if err != nil {
 		s.Close()
-		return nil, err
+		return nil, advised(err)
 	}
 	return s, nil
+}
+
+// advised says what to do about a namespace that is not there, which only what may create it can mend.
+func advised(err error) error {
+	if errors.Is(err, store.ErrNoSchema) || errors.Is(err, store.ErrNoNamespace) {
+		return fmt.Errorf("%w; output create, source load or a role makes it: is this the right database in %s?", err, DatabaseName)
+	}
+	return err
 }
 
 // schema applies missing migrations. A role that may not migrate is fine where none is missing.
@@ -116,6 +124,44 @@ func (e *Env) Patiently(ctx context.Context, service string, fn func() error) er
 			return err
 		}
 	}
+}
+
+// Topics asks the broker about topics once it answers.
+type Topics struct {
+	*broker.Admin
+	env      *Env
+	answered bool
+}
+
+// Topics returns the topics of a broker whose first question waits while the broker is away, GiveUp at most (S12). That
+// question is asked by one goroutine.
+func (e *Env) Topics(admin *broker.Admin) *Topics { return &Topics{Admin: admin, env: e} }
+
+// Topic is that of the broker.
+func (t *Topics) Topic(ctx context.Context, name string) (broker.Topic, error) {
+	if err := t.wait(ctx); err != nil {
+		return broker.Topic{}, err
+	}
+	return t.Admin.Topic(ctx, name)
+}
+
+// CreateTopic is that of the broker.
+func (t *Topics) CreateTopic(ctx context.Context, name string, partitions int32, replication int16) (broker.Topic, error) {
+	if err := t.wait(ctx); err != nil {
+		return broker.Topic{}, err
+	}
+	return t.Admin.CreateTopic(ctx, name, partitions, replication)
+}
+
+func (t *Topics) wait(ctx context.Context) error {
+	if t.answered {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, GiveUp)
+	defer cancel()
+	err := t.env.Patiently(ctx, "the broker", func() error { return t.Admin.Ping(ctx) })
+	t.answered = err == nil
+	return err
 }
 
 // DatabaseURL returns the URL of the database that the environment names, else that of the running embedded stack.

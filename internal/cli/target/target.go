@@ -1,6 +1,7 @@
 package target
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -145,6 +146,9 @@ func (e *Env) manifestOf() (*manifest.Manifest, embedded.Endpoints, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, running, usage.Errorf("read manifest: %v", err)
+	}
+	if len(bytes.TrimSpace(raw)) == 0 { // as a shell leaves it where the command before it failed
+		return nil, running, usage.Errorf("read manifest: %s is empty; print it again: source create and output create say what went wrong", path)
 	}
 	m, err := manifest.Parse(raw)
 	if err != nil {
