@@ -68,3 +68,34 @@ func TestS10AuditAfterAPromotionThatLostATail(t *testing.T) {
 	r.stops()
 	w.worked()
 }
+
+// I7, I19: while the view is ahead of a worker that lost its tail, every cycle of an audit is a full one and INCOMPLETE; what changed
+// is not enough again before a full cycle has found everything equal.
+func TestI7AuditStaysFullWhileTheViewIsAhead(t *testing.T) {
+	t.Parallel()
+	w, primary, standby := replicated(t)
+	r := w.start("first", roles.All()...)
+	w.load(pipelinetest.Before...)
+	w.positions(3, 5)
+	primary.CatchUp(standby)
+	standby.Detach()
+	w.load(pipelinetest.Correction...)
+	w.positions(4, 10)
+	running := w.auditor()
+	w.audited(running, verify.Pass, "no saved state")
+	r.stops()
+	w.failOver(primary, standby)
+	view := w.start("second", roles.View)
+	w.await("the view's next sequence", "10", func() (string, error) {
+		return w.sql("SELECT next_sequence::text FROM amends.view_progress WHERE partition = 0")
+	})
+	for range 2 {
+		w.audited(running, verify.Incomplete, "another server or timeline")
+	}
+	rest := w.start("third", roles.Source, roles.Relay)
+	w.positions(4, 10)
+	w.audited(running, verify.Pass, "another server or timeline")
+	w.audited(running, verify.Pass, "")
+	view.stops()
+	rest.stops()
+}
