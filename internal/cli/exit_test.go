@@ -126,7 +126,7 @@ func TestTwoSignalsAtOnceAreOneRequest(t *testing.T) {
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "postgres://amends@127.0.0.1:1/none", "AMENDS_BROKERS": "127.0.0.1:1"})
 	p := s.Start("amends run -role source -manifest " + s.Write("good.json", strings.Replace(unboundManifest, "SOURCE", "s", 1)))
 	for began := time.Now(); !strings.Contains(p.Stderr.String(), "waiting for"); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > programtest.Deadline {
 			t.Fatalf("it does not wait: %s", p.Stderr.String())
 		}
 	}
@@ -169,7 +169,7 @@ func newSpace(t *testing.T) *space {
 // role runs a role that must end by itself.
 func (x *space) role(code int, cause, line string) {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(x.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(x.t.Context(), programtest.Deadline)
 	defer cancel()
 	a := x.Call(ctx, line)
 	if a.Code != code || !strings.Contains(a.Cause(), cause) || ctx.Err() != nil {
@@ -335,13 +335,7 @@ func TestSC38NoStandbyEndsWithFenced(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
 	first := x.Start("amends run -manifest @pipeline.json -role relay,view")
-	deadline := time.Now().Add(20 * time.Second)
-	for !strings.Contains(first.Stderr.String(), "taken") && !strings.Contains(first.Stderr.String(), "lease") {
-		if time.Now().After(deadline) {
-			t.Fatalf("no lease was taken: %s", first.Stderr)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	programtest.Await(t, "all leases are taken", func() bool { return strings.Count(first.Stderr.String(), "partition taken") == 4 })
 	x.role(10, "another process runs this role", "amends run -manifest @pipeline.json -role view -no-standby")
 	x.role(10, "another process runs this role", "amends run -manifest @pipeline.json -role relay -no-standby")
 	first.Stop(stopsWithin)
@@ -352,6 +346,12 @@ func TestServicesAway(t *testing.T) {
 	x := newSpace(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := closed.Addr().String()
+	closed.Close()
+	began := time.Now()
+	x.role(1, "broker unavailable", "amends -role source -manifest @pipeline.json -max-wait 500ms -brokers "+nowhere)
 	file := x.Write("before.jsonl", fixtures.Before)
 	for _, line := range []string{"source create -namespace late -topic late", "output create -manifest " + x.Path("pipeline.json") + " -topic late",
 		"source load -manifest " + x.Path("pipeline.json") + " -file " + file} { // commands wait too, 20 s at most (S12)
@@ -364,12 +364,6 @@ func TestServicesAway(t *testing.T) {
 			t.Errorf("%s: code %d\n%s", line, a.Code, a.Stderr)
 		}
 	}
-		t.Fatal(err)
-	}
-	nowhere := closed.Addr().String()
-	closed.Close()
-	began := time.Now()
-	x.role(1, "broker unavailable", "amends -role source -manifest @pipeline.json -max-wait 500ms -brokers "+nowhere)
 	u, err := url.Parse(x.Env["AMENDS_DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
