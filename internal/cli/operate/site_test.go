@@ -307,6 +307,29 @@ func TestSiteNeedsATokenBeyondLoopback(t *testing.T) {
 	stop()
 }
 
+// Alone the role only reads: a login that may read is enough, and nothing is written.
+func TestSiteAloneOnlyReads(t *testing.T) {
+	t.Parallel()
+	x, web := newSpace(t), newSite(t)
+	role := "site_" + x.suffix()
+	u, err := url.Parse(x.Env["AMENDS_DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.sql("CREATE ROLE " + role + " LOGIN PASSWORD 'p'; GRANT USAGE ON SCHEMA amends TO " + role + "; GRANT SELECT ON ALL TABLES IN SCHEMA amends TO " + role)
+	defer x.sql("DROP OWNED BY " + role + "; DROP ROLE " + role)
+	owner := x.Env["AMENDS_DATABASE_URL"]
+	u.User = url.UserPassword(role, "p")
+	x.Env["AMENDS_DATABASE_URL"] = u.String()
+	stop := x.run("web -listen " + web.address)
+	x.Env["AMENDS_DATABASE_URL"] = owner
+	web.await("/readyz", 200, "ready")
+	if got := web.awaitSample(databaseUp, 1); got[blocked0] != 0 || len(got) < 20 {
+		t.Errorf("%v", got)
+	}
+	stop()
+}
+
 // way leads connections to the database while it is open.
 type way struct {
 	t       *testing.T
