@@ -152,6 +152,9 @@ func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 			if !errors.Is(err, store.ErrCommitUnknown) {
 				t.Errorf("got %v", err)
 			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("still waiting for a COMMIT without an answer when the server ended the session: %v", err)
+			}
 		case <-time.After(limit):
 			t.Errorf("still waiting for a COMMIT without an answer after %v", limit)
 		}
