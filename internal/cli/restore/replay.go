@@ -115,9 +115,22 @@ func replay(ctx context.Context, e *target.Env, r *recovery.Replay, execute bool
 		return a, &usage.Verdict{Code: exitIntegrity, Text: "replay " + a.headline()}
 	}
 	if execute {
-		err = r.Install(ctx, a.found)
+		if err := r.Install(ctx, a.found); err != nil {
+			return nil, fmt.Errorf("every record is recorded as it is; higher epochs were installed for %d of %s: %w", a.installed(),
+				phrase.Counted(len(a.found.Positions), "partition"), err)
+		}
 	}
-	return a, err
+	return a, nil
+}
+
+// installed counts the partitions that have their higher epoch.
+func (a *replayed) installed() (n int) {
+	for _, p := range a.found.Positions {
+		if p.Installed > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // write writes the answer, keeping what the command ends with.

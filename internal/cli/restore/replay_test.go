@@ -49,6 +49,19 @@ func TestSC27ReplayChangesOnlyTheEpoch(t *testing.T) {
 	}
 }
 
+// A replay that could not install every epoch gives no answer, which would say that it did.
+func TestReplayThatCannotInstallSaysHowFarItGot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.loaded(story...)
+	if _, err := w.conn.Exec(t.Context(), `ALTER TABLE amends.partitions ADD CONSTRAINT no_higher CHECK (partition <> 1) NOT VALID`); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.want(1, "higher epochs were installed for 1 of 2 partitions: ", "replay -manifest @pipeline.json -execute"); a.Stdout != "" {
+		t.Errorf("it answered\n%s", a.Stdout)
+	}
+}
+
 // A worker that runs while a replay is executed is fenced: it ends with code 10, and the next one goes on.
 func TestReplayFencesARunningWorker(t *testing.T) {
 	t.Parallel()
