@@ -180,6 +180,7 @@ func TestDoctorSchemaAndGrants(t *testing.T) {
 	x.want(1, "", "doctor -manifest @elsewhere.json").has(t, "failure  schema    binding              ")
 	x.exec("DELETE FROM amends.schema_migrations WHERE version = (SELECT max(version) FROM amends.schema_migrations)")
 	x.want(1, "", "doctor").has(t, "failure  schema    migrations           ", " applied, 1 missing\n", "fix: migrate up")
+	x.want(13, "does not fit this binary; migrate status shows both, migrate up applies what is missing", "status")
 	x.Env["AMENDS_DATABASE_URL"] = pgtest.New(t)
 	got := x.levels(1)
 	are(t, got, "failure", "schema migrations")

@@ -61,15 +61,21 @@ func (e *Env) Open(ctx context.Context, t *Target, how Access) (*Session, error)
 	}
 	if err != nil {
 		s.Close()
-		return nil, advised(err)
+		if how == ReadOnly {
+			err = advised(err)
+		}
+		return nil, err
 	}
 	return s, nil
 }
 
-// advised says what to do about a namespace that is not there, which only what may create it can mend.
+// advised says what to do about a schema or a namespace that what only reads can neither make nor mend.
 func advised(err error) error {
-	if errors.Is(err, store.ErrNoSchema) || errors.Is(err, store.ErrNoNamespace) {
+	switch {
+	case errors.Is(err, store.ErrNoSchema), errors.Is(err, store.ErrNoNamespace):
 		return fmt.Errorf("%w; output create, source load or a role makes it: is this the right database in %s?", err, DatabaseName)
+	case errors.Is(err, store.ErrSchema):
+		return fmt.Errorf("%w; migrate status shows both, migrate up applies what is missing", err)
 	}
 	return err
 }
