@@ -34,6 +34,11 @@ func upkeepKinds() []*kind {
 				})
 			})
 		}},
+		{name: "trim verifications", op: "trim", sparse: true, setup: overfull, run: func(c *cell) error {
+			return again(func() error {
+				return c.upkeep("trim", func(ctx context.Context, u *upkeep.Upkeep) error { return u.TrimVerifications(ctx) })
+			})
+		}},
 	}
 	rebuilds := []struct {
 		name  string
@@ -63,6 +68,14 @@ func audited(c *cell) {
 	ctx := context.Background()
 	must(c.direct.Upkeep().RecordAudit(ctx, []store.AuditCycle{{Status: "DRIFT", Detail: "a row differs", Frontier: 4, Output: 3, Sequence: 3, Cause: 3, Differences: 1, Full: true}}))
 	must(saveAudit(ctx, c.direct.Upkeep(), 4, "first", "state"))
+}
+
+// overfull leaves two verifications of audits more than are kept.
+func overfull(c *cell) {
+	_, err := c.conn.Exec(context.Background(), `INSERT INTO amends.verifications (started_at, keys, outputs, differences, namespace_id, quiesced, deep, audit, status, boundary, detail)
+		SELECT '2026-01-01', n, 0, 1, (SELECT namespace_id FROM amends.namespaces WHERE namespace = $1), false, true, true, 'DRIFT', '[]', 'a row differs'
+		FROM generate_series(1, $2::bigint) AS n`, c.cfg.Namespace, store.MaxAuditRows+2)
+	must(err)
 }
 
 // secondCycle finds everything equal.
