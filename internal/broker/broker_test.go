@@ -479,6 +479,9 @@ func checkSC24RecreatedTopic(t *testing.T, o Options, name string) {
 			t.Fatal(err)
 		}
 	}
+	if identity.Found != again.Incarnation || identity.Want != topic.Incarnation {
+		t.Errorf("poll: %v, want both ids named", identity)
+	}
 	if err := r.Seek(bounded(t), 0, 0); !errors.As(err, &identity) || identity.Found != again.Incarnation || identity.Want != topic.Incarnation {
 		t.Fatalf("seek: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -98,11 +99,35 @@ func fetchError(ctx context.Context, topic, want string, p *kgo.FetchPartition, 
 		return fmt.Errorf("%w: topic %s partition %d offsets %d..%d, over %d bytes when decompressed", ErrUnreadable,
 			topic, p.Partition, bomb.Offset, bomb.NextOffset-1, maxBatchMemory)
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
-		return &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: "another one: the broker no longer knows this id"}
+		return &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: forgotten}
 	case errors.As(err, &session) && !refused(err):
 		return fmt.Errorf("%w: %w", ErrSession, err)
 	}
 	return fmt.Errorf("fetch topic %s partition %d: %w", topic, p.Partition, classify(ctx, err))
+}
+
+// forgotten stands for the id of a topic when a fetch by the expected one is answered that there is none of it.
+const forgotten = "another one: the broker no longer knows this id"
+
+// lookTimeout bounds the look at which topic has a name now.
+const lookTimeout = 2 * time.Second
+
+// named puts the id that the topic's name has now into an error that says forgotten, so that it names both; one that cannot be
+// asked in time stays as it is.
+func named(ctx context.Context, client *kgo.Client, err error) error {
+	var e *IdentityError
+	if !errors.As(err, &e) || e.Found != forgotten {
+		return err
+	}
+	op, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	switch d, failed := describe(op, client, e.Topic); {
+	case errors.Is(failed, kerr.UnknownTopicOrPartition):
+		e.Found = "none: there is no topic of this name"
+	case failed == nil && incarnation(d.id) != e.Want:
+		e.Found = incarnation(d.id)
+	}
+	return err
 }
 
 func first(err, next error) error {

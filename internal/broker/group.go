@@ -175,8 +175,9 @@ func (g *Group) partitions(m map[string][]int32) []ledger.Partition {
 func (g *Group) Poll(ctx context.Context) ([]Fetched, error) {
 	fetches := g.client.PollFetches(ctx)
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return collect(ctx, fetches, g.topic, g.incarnation, g.at)
+	out, err := collect(ctx, fetches, g.topic, g.incarnation, g.at)
+	g.mu.Unlock()
+	return out, named(ctx, g.client, err)
 }
 
 // AllowRebalance releases the last Poll: the owner has handed on what it returned.

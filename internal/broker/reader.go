@@ -101,7 +101,7 @@ func (r *Reader) PollMax(ctx context.Context, records int) ([]Fetched, error) {
 		}
 		out, err := collect(ctx, fetches, r.topic, r.incarnation, r.at)
 		if len(out) > 0 || err != nil {
-			return out, err
+			return out, named(ctx, r.client, err)
 		}
 	}
 }
