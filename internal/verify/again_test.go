@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"amends/internal/broker"
 	"amends/internal/ledger"
@@ -131,7 +130,7 @@ func (a *away) Topic(ctx context.Context, name string) (broker.Topic, error) {
 func TestABrokerThatIsAwayIsNamedAndNotTheDeadline(t *testing.T) {
 	t.Parallel()
 	j := job(worked(t))
-	j.Topics, j.Timeout = &away{Topics: j.Topics}, 300*time.Millisecond
+	j.Topics, j.Timeout = &away{Topics: j.Topics}, short
 	if _, err := j.Run(t.Context()); !errors.Is(err, broker.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended with %v", err)
 	}

@@ -338,8 +338,9 @@ func TestI7ViewAheadOfTheWorkerIsNoDrift(t *testing.T) {
 			w.DB.PromoteStandby(standby)
 			w.View(t)
 			j := job(w)
-			j.Live, j.Deep = !quiesced, true
+			j.Live, j.Deep, j.Timeout = !quiesced, true, short
 			r := run(t, j)
+			j.Timeout = budget
 			want(t, r, verify.Incomplete)
 			if len(r.Reasons) != 1 || r.Reasons[0].Code != verify.SourceNotProcessed || r.Reasons[0].Partition != 0 || r.Reasons[0].Offset != 3 || r.Reasons[0].Sequence != 5 {
 				t.Errorf("%+v", r.Reasons)
