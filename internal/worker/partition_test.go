@@ -211,7 +211,7 @@ func (b *bench) mustEndAsExample() {
 	b.t.Helper()
 	got, state := outputs(b.t, b.store.Store.(storeReader), 0)
 	if d := cmp.Diff(exampleOutputs, got); d != "" {
-		b.t.Fatal(d)
+		b.t.Fatalf("not the outputs of the worked example (-want +got):\n%s", d)
 	}
 	if state.Owned.Frontier != 5 || state.Owned.Sequence != 11 {
 		b.t.Fatalf("frontier %d sequence %d, want 5 and 11", state.Owned.Frontier, state.Owned.Sequence)
