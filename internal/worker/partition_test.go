@@ -130,6 +130,13 @@ var exampleOutputs = []string{
 	"10 4 balance 2026-01-03 v3 withdrawn",
 }
 
+func mustBeExample(t testing.TB, got []string) {
+	t.Helper()
+	if d := cmp.Diff(exampleOutputs, got); d != "" {
+		t.Fatalf("not the outputs of the worked example (-want +got):\n%s", d)
+	}
+}
+
 // offer hands the partition records as one return of the client, seen up to next.
 func (b *bench) offer(next ledger.Frontier, records ...ledger.SourceRecord) {
 	b.t.Helper()
@@ -210,9 +217,7 @@ func change(c *ledger.Change) string {
 func (b *bench) mustEndAsExample() {
 	b.t.Helper()
 	got, state := outputs(b.t, b.store.Store.(storeReader), 0)
-	if d := cmp.Diff(exampleOutputs, got); d != "" {
-		b.t.Fatalf("not the outputs of the worked example (-want +got):\n%s", d)
-	}
+	mustBeExample(b.t, got)
 	if state.Owned.Frontier != 5 || state.Owned.Sequence != 11 {
 		b.t.Fatalf("frontier %d sequence %d, want 5 and 11", state.Owned.Frontier, state.Owned.Sequence)
 	}
