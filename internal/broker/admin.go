@@ -75,7 +75,7 @@ func (a *Admin) Ping(ctx context.Context) error {
 	op, cancel := context.WithTimeout(ctx, a.opts.requestTimeout())
 	defer cancel()
 	if err := a.client.Ping(op); err != nil {
-		return fmt.Errorf("ping broker: %w", classify(ctx, err))
+		return fmt.Errorf("ping broker: %w", a.opts.classify(ctx, err))
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (a *Admin) Incarnation(ctx context.Context, topic string) (string, error) {
 	defer cancel()
 	d, err := describe(op, a.client, topic)
 	if err != nil {
-		return "", fmt.Errorf("identify topic %s: %w", topic, classify(ctx, err))
+		return "", fmt.Errorf("identify topic %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	return incarnation(d.id), nil
 }
@@ -98,7 +98,7 @@ func (a *Admin) Topic(ctx context.Context, name string) (Topic, error) {
 	defer cancel()
 	t, err := a.topic(op, name)
 	if err != nil {
-		return Topic{}, fmt.Errorf("read topic %s: %w", name, classify(ctx, err))
+		return Topic{}, fmt.Errorf("read topic %s: %w", name, a.opts.classify(ctx, err))
 	}
 	return t, nil
 }
@@ -167,11 +167,11 @@ func (a *Admin) list(ctx context.Context, by lister, topic string) ([]ledger.Off
 	defer cancel()
 	d, err := describe(op, a.client, topic)
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of %s: %w", topic, classify(ctx, err))
+		return nil, fmt.Errorf("list offsets of %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	out, err := offsets(op, by, topic, d.partitions)
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of %s: %w", topic, classify(ctx, err))
+		return nil, fmt.Errorf("list offsets of %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	return out, nil
 }
@@ -183,7 +183,7 @@ func (a *Admin) OpenTransactions(ctx context.Context, topic string) ([]OpenTrans
 	defer cancel()
 	d, err := describe(op, a.client, topic)
 	if err != nil {
-		return nil, fmt.Errorf("describe producers of %s: %w", topic, classify(ctx, err))
+		return nil, fmt.Errorf("describe producers of %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	var set kadm.TopicsSet
 	for p := range d.partitions {
@@ -191,7 +191,7 @@ func (a *Admin) OpenTransactions(ctx context.Context, topic string) ([]OpenTrans
 	}
 	producers, err := a.admin.DescribeProducers(op, set)
 	if err != nil {
-		return nil, fmt.Errorf("describe producers of %s: %w", topic, classify(ctx, err))
+		return nil, fmt.Errorf("describe producers of %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	var out []OpenTransaction
 	producers.EachPartition(func(p kadm.DescribedProducersPartition) {
@@ -203,7 +203,7 @@ func (a *Admin) OpenTransactions(ctx context.Context, topic string) ([]OpenTrans
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describe producers of %s: %w", topic, classify(ctx, err))
+		return nil, fmt.Errorf("describe producers of %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	slices.SortFunc(out, func(x, y OpenTransaction) int {
 		if x.Partition != y.Partition {
@@ -223,7 +223,7 @@ func (a *Admin) CreateTopic(ctx context.Context, name string, partitions int32, 
 	case err == nil:
 		return Topic{}, fmt.Errorf("create topic %s: %w", name, ErrTopicExists)
 	case !errors.Is(err, kerr.UnknownTopicOrPartition):
-		return Topic{}, fmt.Errorf("create topic %s: %w", name, classify(ctx, err))
+		return Topic{}, fmt.Errorf("create topic %s: %w", name, a.opts.classify(ctx, err))
 	}
 	id, err := a.create(op, name, partitions, replication)
 	if err != nil {

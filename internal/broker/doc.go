@@ -1,7 +1,8 @@
 // Package broker is the only wrapper of the Kafka client.
 //
 // Owns: topic identity and settings (Admin), reading partitions by coordinates (Reader), the source consumer group
-// (Group), publishing with known offsets (Producer), and what each failure says about the broker.
+// (Group), publishing with known offsets (Producer), TLS and credentials of connections (Security), and what each failure says
+// about the broker.
 //
 // Does not own: what a record means (wire), where a frontier is kept (store), who decides (worker, delivery, verify).
 //

@@ -64,7 +64,7 @@ func (e *RangeError) Error() string {
 }
 
 // classify wraps the error of a read, which changes nothing: whatever is not a refusal by the broker is unavailability.
-func classify(ctx context.Context, err error) error {
+func (o *Options) classify(ctx context.Context, err error) error {
 	var identity *IdentityError
 	switch {
 	case err == nil:
@@ -77,16 +77,16 @@ func classify(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
 		return fmt.Errorf("%w: %w", ErrNoTopic, err)
-	case refused(err):
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case refused(err) && !o.Security.changing(err):
+		return fmt.Errorf("%w: %w%s", ErrRefused, err, advice(err))
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: %w%s", ErrUnavailable, err, advice(err))
 }
 
-// refusals are the broker's answers that no waiting changes.
+// refusals are the broker's answers, and what keeps this client from asking, that no waiting changes.
 var refusals = []error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState, kerr.SecurityDisabled,
 	kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.UnsupportedVersion,
-	kerr.InvalidTopicException, kerr.InvalidGroupID, kerr.InvalidSessionTimeout}
+	kerr.InvalidTopicException, kerr.InvalidGroupID, kerr.InvalidSessionTimeout, errHandshake, errInClear}
 
 // refused reports whether the broker refuses this client, for good and without effect.
 func refused(err error) bool {
@@ -95,7 +95,7 @@ func refused(err error) bool {
 			return true
 		}
 	}
-	return false
+	return tlsExpected(err)
 }
 
 // answered reports whether the broker answered with an error that says that nothing was done.

@@ -29,7 +29,7 @@ type positions map[ledger.Partition]ledger.Frontier
 
 // collect turns one poll into Fetched values, moving the positions; it returns the first error found, with what came
 // before it in other partitions.
-func collect(ctx context.Context, fetches kgo.Fetches, topic, want string, at positions) (out []Fetched, err error) {
+func (o *Options) collect(ctx context.Context, fetches kgo.Fetches, topic, want string, at positions) (out []Fetched, err error) {
 	fetches.EachTopic(func(t kgo.FetchTopic) {
 		if t.TopicID != ([16]byte{}) && t.Topic == topic && incarnation(t.TopicID) != want {
 			err = first(err, &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: incarnation(t.TopicID)})
@@ -37,7 +37,7 @@ func collect(ctx context.Context, fetches kgo.Fetches, topic, want string, at po
 		}
 		t.EachPartition(func(p kgo.FetchPartition) {
 			if p.Err != nil {
-				err = first(err, fetchError(ctx, topic, want, &p, at))
+				err = first(err, o.fetchError(ctx, topic, want, &p, at))
 				return
 			}
 			if _, mine := at[ledger.Partition(p.Partition)]; !mine || len(p.Records) == 0 {
@@ -75,7 +75,7 @@ func fetched(p *kgo.FetchPartition, topic string, at positions) (Fetched, error)
 }
 
 // fetchError says what an error injected into a poll means.
-func fetchError(ctx context.Context, topic, want string, p *kgo.FetchPartition, at positions) error {
+func (o *Options) fetchError(ctx context.Context, topic, want string, p *kgo.FetchPartition, at positions) error {
 	var session *kgo.ErrGroupSession
 	var loss *kgo.ErrDataLoss
 	var bomb *kgo.ErrDecompressTooLarge
@@ -100,10 +100,10 @@ func fetchError(ctx context.Context, topic, want string, p *kgo.FetchPartition, 
 			topic, p.Partition, bomb.Offset, bomb.NextOffset-1, maxBatchMemory)
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
 		return &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: forgotten}
-	case errors.As(err, &session) && !refused(err):
+	case errors.As(err, &session) && (!refused(err) || o.Security.changing(err)):
 		return fmt.Errorf("%w: %w", ErrSession, err)
 	}
-	return fmt.Errorf("fetch topic %s partition %d: %w", topic, p.Partition, classify(ctx, err))
+	return fmt.Errorf("fetch topic %s partition %d: %w", topic, p.Partition, o.classify(ctx, err))
 }
 
 // forgotten stands for the id of a topic when a fetch by the expected one is answered that there is none of it.

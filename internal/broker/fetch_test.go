@@ -32,11 +32,11 @@ func at(offsets ...int64) []*kgo.Record {
 func TestFetchOfAnotherTopicID(t *testing.T) {
 	positions := positions{0: 0}
 	var identity *IdentityError
-	got, err := collect(context.Background(), fetch([16]byte{9}, kgo.FetchPartition{Records: at(0)}), "src", incarnation(fetchedID), positions)
+	got, err := (&Options{}).collect(context.Background(), fetch([16]byte{9}, kgo.FetchPartition{Records: at(0)}), "src", incarnation(fetchedID), positions)
 	if !errors.As(err, &identity) || len(got) != 0 || positions[0] != 0 {
 		t.Fatalf("%v %v", got, err)
 	}
-	got, err = collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Records: at(0)}), "src", incarnation(fetchedID), positions)
+	got, err = (&Options{}).collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Records: at(0)}), "src", incarnation(fetchedID), positions)
 	if err != nil || len(got) != 1 || positions[0] != 1 {
 		t.Fatalf("%v %v", got, err)
 	}
@@ -45,11 +45,11 @@ func TestFetchOfAnotherTopicID(t *testing.T) {
 // What a fetch says of a partition that is not read is dropped; records before the position are no accident.
 func TestFetchOutsideThePosition(t *testing.T) {
 	want := incarnation(fetchedID)
-	if got, err := collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Partition: 3, Records: at(0)}), "src", want, positions{0: 0}); err != nil || len(got) != 0 {
+	if got, err := (&Options{}).collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Partition: 3, Records: at(0)}), "src", want, positions{0: 0}); err != nil || len(got) != 0 {
 		t.Fatalf("%v %v", got, err)
 	}
 	var outside *RangeError
-	if _, err := collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Records: at(4, 5)}), "src", want, positions{0: 5}); !errors.As(err, &outside) {
+	if _, err := (&Options{}).collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Records: at(4, 5)}), "src", want, positions{0: 5}); !errors.As(err, &outside) {
 		t.Fatalf("error %v", err)
 	}
 }
@@ -59,7 +59,7 @@ func TestFetchKeepsMarkersInside(t *testing.T) {
 	records := at(2, 3, 7)
 	records[1].Attrs = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Control: true})
 	records[2].Attrs = records[1].Attrs
-	got, err := collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Records: records}), "src", incarnation(fetchedID), positions{0: 1})
+	got, err := (&Options{}).collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Records: records}), "src", incarnation(fetchedID), positions{0: 1})
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v %v", got, err)
 	}
@@ -88,7 +88,7 @@ func TestFetchErrors(t *testing.T) {
 		{kerr.UnknownServerError, func(err error) bool { return errors.Is(err, ErrUnavailable) }},
 		{context.DeadlineExceeded, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
 	} {
-		_, err := collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Err: c.in}), "src", incarnation(fetchedID), positions{0: ledger.Frontier(1)})
+		_, err := (&Options{}).collect(context.Background(), fetch(fetchedID, kgo.FetchPartition{Err: c.in}), "src", incarnation(fetchedID), positions{0: ledger.Frontier(1)})
 		if err == nil || !c.is(err) {
 			t.Errorf("%v became %v", c.in, err)
 		}

@@ -63,6 +63,7 @@ type GroupOptions struct {
 type Group struct {
 	client      *kgo.Client
 	member      Member
+	opts        Options
 	at          positions
 	abandon     context.CancelFunc // ends whatever the client waits for
 	topic       string
@@ -76,7 +77,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{member: o.Member, topic: o.Topic, incarnation: o.Incarnation, at: positions{}}
+	g := &Group{member: o.Member, opts: o.Options, topic: o.Topic, incarnation: o.Incarnation, at: positions{}}
 	protocol, err := o.Protocol.options()
 	if err != nil {
 		return nil, err
@@ -175,7 +176,7 @@ func (g *Group) partitions(m map[string][]int32) []ledger.Partition {
 func (g *Group) Poll(ctx context.Context) ([]Fetched, error) {
 	fetches := g.client.PollFetches(ctx)
 	g.mu.Lock()
-	out, err := collect(ctx, fetches, g.topic, g.incarnation, g.at)
+	out, err := g.opts.collect(ctx, fetches, g.topic, g.incarnation, g.at)
 	g.mu.Unlock()
 	return out, named(ctx, g.client, err)
 }

@@ -28,7 +28,7 @@ func (a *Admin) Layout(ctx context.Context, topic string) (Layout, error) {
 	defer cancel()
 	l, err := a.layout(op, topic)
 	if err != nil {
-		return Layout{}, fmt.Errorf("read layout of topic %s: %w", topic, classify(ctx, err))
+		return Layout{}, fmt.Errorf("read layout of topic %s: %w", topic, a.opts.classify(ctx, err))
 	}
 	return l, nil
 }

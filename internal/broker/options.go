@@ -2,17 +2,12 @@ package broker
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"amends/internal/pause"
 )
@@ -21,15 +16,11 @@ import (
 type Options struct {
 	// Logger receives the client's own warnings; nil discards them.
 	Logger *slog.Logger
-	// TLS, when not nil, is used on every connection.
-	TLS *tls.Config
+	// Security is how connections are protected and who the client is; nil: neither TLS nor credentials.
+	Security *Security
 	// Dial replaces the dialer; it sees plain addresses and TLS is then its own business.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Mechanism is "", "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
-	Mechanism string
-	User      string
-	Password  string
-	ClientID  string
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	ClientID string
 	// Brokers are host:port seeds, at least one.
 	Brokers []string
 	// FetchBytes and FetchPartitionBytes bound one fetch, in bytes.
@@ -69,26 +60,19 @@ func (o Options) base() ([]kgo.Opt, error) {
 		opts = append(opts, kgo.WithLogger(clientLog{o.Logger}))
 	}
 	opts = append(opts, kgo.Dialer(patient(o.dialer())))
-	m, err := o.mechanism()
+	secured, err := o.Security.options()
 	if err != nil {
 		return nil, err
 	}
-	if m != nil {
-		opts = append(opts, kgo.SASL(m))
-	}
-	return opts, nil
+	return append(opts, secured...), nil
 }
 
 // dialer returns how connections are made.
 func (o Options) dialer() dial {
-	plain := &net.Dialer{Timeout: DialTimeout}
-	switch {
-	case o.Dial != nil:
+	if o.Dial != nil {
 		return o.Dial
-	case o.TLS != nil:
-		return (&tls.Dialer{NetDialer: plain, Config: o.TLS}).DialContext
 	}
-	return plain.DialContext
+	return o.Security.dial
 }
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -103,20 +87,6 @@ func patient(to dial) dial {
 		}
 		return c, err
 	}
-}
-
-func (o Options) mechanism() (sasl.Mechanism, error) {
-	switch o.Mechanism {
-	case "":
-		return nil, nil
-	case "PLAIN":
-		return plain.Auth{User: o.User, Pass: o.Password}.AsMechanism(), nil
-	case "SCRAM-SHA-256":
-		return scram.Auth{User: o.User, Pass: o.Password}.AsSha256Mechanism(), nil
-	case "SCRAM-SHA-512":
-		return scram.Auth{User: o.User, Pass: o.Password}.AsSha512Mechanism(), nil
-	}
-	return nil, fmt.Errorf("open broker: unknown SASL mechanism %q", o.Mechanism)
 }
 
 // consuming returns the options of every client that fetches: read committed, control records kept, no reset ever.

@@ -206,7 +206,7 @@ func (p *Producer) identify(ctx context.Context) error {
 	defer cancel()
 	d, err := describe(op, p.client, p.topic)
 	if err != nil {
-		return fmt.Errorf("identify topic %s: %w", p.topic, classify(ctx, err))
+		return fmt.Errorf("identify topic %s: %w", p.topic, p.opts.classify(ctx, err))
 	}
 	if found := incarnation(d.id); found != p.incarnation {
 		return &IdentityError{Topic: p.topic, What: "incarnation", Want: p.incarnation, Found: found}

@@ -47,7 +47,7 @@ func (r *Reader) Seek(ctx context.Context, p ledger.Partition, at ledger.Frontie
 	defer cancel()
 	d, err := describe(op, r.client, r.topic)
 	if err != nil {
-		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, classify(ctx, err))
+		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, r.opts.classify(ctx, err))
 	}
 	if found := incarnation(d.id); found != r.incarnation {
 		return &IdentityError{Topic: r.topic, What: "incarnation", Want: r.incarnation, Found: found}
@@ -58,11 +58,11 @@ func (r *Reader) Seek(ctx context.Context, p ledger.Partition, at ledger.Frontie
 	}
 	start, err := offsets(op, r.admin.ListStartOffsets, r.topic, n)
 	if err != nil {
-		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, classify(ctx, err))
+		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, r.opts.classify(ctx, err))
 	}
 	end, err := offsets(op, r.admin.ListEndOffsets, r.topic, n)
 	if err != nil {
-		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, classify(ctx, err))
+		return fmt.Errorf("seek topic %s partition %d: %w", r.topic, p, r.opts.classify(ctx, err))
 	}
 	if int64(at) < int64(start[p]) || int64(at) > int64(end[p]) {
 		return &RangeError{Topic: r.topic, Partition: p, Position: at, Start: start[p], End: end[p], Cause: "offset out of range"}
@@ -99,7 +99,7 @@ func (r *Reader) PollMax(ctx context.Context, records int) ([]Fetched, error) {
 		if r.opts.Reuse {
 			r.lent = fetches
 		}
-		out, err := collect(ctx, fetches, r.topic, r.incarnation, r.at)
+		out, err := r.opts.collect(ctx, fetches, r.topic, r.incarnation, r.at)
 		if len(out) > 0 || err != nil {
 			return out, named(ctx, r.client, err)
 		}

@@ -203,8 +203,7 @@ func (a *app) provisionDemo(ctx context.Context, stack *embedded.Stack, scenario
 		return nil, err
 	}
 	e := stack.Endpoints()
-	d := &demo{app: a, dir: stack.Dir(), path: path, target: &target.Target{Broker: a.BrokerOptions(e.Brokers), Database: e.DatabaseURL}}
-	d.target.Broker.Brokers = e.Brokers
+	d := &demo{app: a, dir: stack.Dir(), path: path, target: &target.Target{Broker: target.StackOptions(e.Brokers), Database: e.DatabaseURL}}
 	provisioning, cancel := context.WithTimeout(ctx, target.Migrating)
 	defer cancel()
 	admin, err := d.admin()

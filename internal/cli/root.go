@@ -95,7 +95,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(usage.FlagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.typed = cmd.Flags().NFlag()
-		settings, err := usage.Layered(root, a.Getenv, target.DatabaseName, operate.TokenName)
+		settings, err := usage.Layered(root, a.Getenv, target.DatabaseName, target.PasswordName, target.TokenName, operate.TokenName)
 		if err != nil {
 			return err
 		}

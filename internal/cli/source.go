@@ -42,7 +42,11 @@ configuration file is the config object of a manifest without source_incarnation
 		if s.Namespace == "" || s.Topic == "" || s.Replication < 1 {
 			return usage.Errorf("%s needs -namespace and -topic, and -replication-factor of 1 or more", cmd.CommandPath())
 		}
-		admin, err := broker.Open(a.BrokerOptions(nil))
+		options, err := a.BrokerOptions(nil)
+		if err != nil {
+			return err
+		}
+		admin, err := broker.Open(options)
 		if err != nil {
 			return err
 		}

@@ -77,6 +77,9 @@ func facts(ctx context.Context, e *target.Env) *health.Facts {
 func askBroker(ctx context.Context, parts *target.Parts, f *health.Facts) {
 	ctx, cancel := context.WithTimeout(ctx, doctorBudget)
 	defer cancel()
+	if f.BrokerError = parts.BrokerError; f.BrokerError != nil {
+		return
+	}
 	for _, address := range parts.Broker.Brokers {
 		dialer := net.Dialer{Timeout: requestTimeout}
 		conn, err := dialer.DialContext(ctx, "tcp", address)

@@ -51,6 +51,10 @@ func (p *play) run(ctx context.Context, on services) (*account.Account, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
+	env, err := p.environment(on.brokers)
+	if err != nil {
+		return nil, err
+	}
 	db, err := p.database(ctx, on.database)
 	if err != nil {
 		return nil, err
@@ -68,7 +72,7 @@ func (p *play) run(ctx context.Context, on services) (*account.Account, error) {
 	}
 	at := account.Services{Brokers: on.brokers.Brokers, Embedded: on.stack != nil, Database: place(on.database)}
 	o := crash.Options{DB: db, Admin: admin, Broker: on.brokers, Database: on.database, Services: at, Scenario: p.scenario, Namespace: p.options.namespace,
-		Directory: work, Program: program, Env: os.Environ(), Records: p.options.records, Copies: p.options.copies, Hooks: p.words,
+		Directory: work, Program: program, Env: env, Access: target.KafkaFlags(on.brokers.Security), Records: p.options.records, Copies: p.options.copies, Hooks: p.words,
 		Verify: func(ctx context.Context, m *manifest.Manifest, n *postgres.Namespace) (*verify.Report, error) {
 			return p.parts.Verify(ctx, &target.Target{Manifest: m, Broker: on.brokers, Database: on.database}, &target.Session{DB: db, Namespace: n, Admin: admin})
 		},
@@ -99,6 +103,21 @@ func (p *play) database(ctx context.Context, address string) (*postgres.DB, erro
 	return db, nil
 }
 
+// environment is that of the child processes: this one's, with the one secret of brokers that they need.
+func (p *play) environment(brokers broker.Options) ([]string, error) {
+	secrets, err := p.KafkaSecrets(brokers.Security)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); !target.IsKafkaSecret(name) {
+			out = append(out, v)
+		}
+	}
+	return append(out, secrets...), nil
+}
+
 // place is where a database is, without credentials.
 func place(address string) string {
 	u, err := url.Parse(address)
@@ -120,6 +139,11 @@ func (p *play) commands(path string, on services) []string {
 		out = append(out, `eval "$(`+dev+`)"    # names the running stack's services`)
 	} else {
 		named += " -brokers " + target.Quote(strings.Join(on.brokers.Brokers, ","))
+		for _, flag := range target.KafkaFlags(on.brokers.Security) {
+			if !strings.HasSuffix(flag, "=") && !strings.HasSuffix(flag, "=false") {
+				named += " " + target.Quote(flag)
+			}
+		}
 	}
 	for _, name := range p.parts.Look {
 		out = append(out, p.command(name)+named)

@@ -93,7 +93,11 @@ ends its processes.`,
 		if named == "" {
 			return p.embedded(cmd.Context(), account.Form(o.form))
 		}
-		return p.report(cmd.Context(), services{database: named, brokers: e.BrokerOptions(nil)}, account.Form(o.form))
+		brokers, err := e.BrokerOptions(nil)
+		if err != nil {
+			return err
+		}
+		return p.report(cmd.Context(), services{database: named, brokers: brokers}, account.Form(o.form))
 	}
 	return cmd
 }
@@ -135,9 +139,7 @@ func (p *play) embedded(ctx context.Context, form account.Form) (err error) {
 	if stack.Attached() {
 		fmt.Fprintf(p.Stderr, "process %d runs the stack in %s; using it\n", at.PID, stack.Dir())
 	}
-	brokers := p.BrokerOptions(at.Brokers)
-	brokers.Brokers = at.Brokers
-	return p.report(ctx, services{database: at.DatabaseURL, brokers: brokers, stack: stack}, form)
+	return p.report(ctx, services{database: at.DatabaseURL, brokers: target.StackOptions(at.Brokers), stack: stack}, form)
 }
 
 // report runs and writes the report: to the file of -report, and on stdout where there is a form for it.

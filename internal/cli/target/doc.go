@@ -1,7 +1,7 @@
 // Package target is what a command works on: the manifest, the broker and the database that were named, or those of the
 // running embedded stack.
 //
-// Owns: the flags that most commands share, and opening what they name.
+// Owns: the flags that most commands share, what they say about reaching the brokers, and opening what they name.
 //
 // Does not own: the commands (cli and the packages beneath it), or reading flags (usage).
 //

@@ -11,6 +11,7 @@ import (
 type Parts struct {
 	Manifest      *manifest.Manifest
 	ManifestError error
+	BrokerError   error
 	DatabaseError error
 	Database      string // its URL, a secret
 	Stack         string // directory of the running embedded stack, "" where the database is another
@@ -22,7 +23,7 @@ func (e *Env) Parts() *Parts {
 	p := &Parts{}
 	m, running, err := e.manifestOf()
 	p.Manifest, p.ManifestError = m, err
-	p.Broker = e.BrokerOptions(running.Brokers)
+	p.Broker, p.BrokerError = e.BrokerOptions(running.Brokers)
 	p.Database, p.DatabaseError = usage.Secret(e.Getenv, DatabaseName)
 	if p.DatabaseError == nil && p.Database == "" && running.DatabaseURL != "" {
 		p.Database, p.Stack = running.DatabaseURL, e.Getenv("AMENDS_DIR")

@@ -18,6 +18,7 @@ import (
 
 const (
 	defaultBroker = "127.0.0.1:19092"
+	clientID      = "amends"
 	// GiveUp is how long a command waits for a service that is away (S12).
 	GiveUp = 20 * time.Second
 	// DatabaseName is the variable that holds the database's URL.
@@ -36,6 +37,7 @@ type Env struct {
 	manifest string
 	output   string
 	brokers  usage.Addresses
+	kafka    kafka
 }
 
 // ManifestFlag adds -manifest to a command.
@@ -43,9 +45,10 @@ func (e *Env) ManifestFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&e.manifest, "manifest", "", "manifest `file`; without it that of the running embedded stack")
 }
 
-// BrokersFlag adds -brokers to a command.
+// BrokersFlag adds -brokers to a command, with the flags that say how brokers are reached.
 func (e *Env) BrokersFlag(cmd *cobra.Command) {
 	cmd.Flags().Var(&e.brokers, "brokers", "broker `addresses`, host:port with commas (default "+defaultBroker+")")
+	e.kafka.flags(cmd)
 }
 
 // SpareBrokersFlag adds -brokers to a command that asks the database alone, so that all commands of a session take the same flags.
@@ -112,16 +115,24 @@ type Target struct {
 	Database string // its URL, a secret
 }
 
-// BrokerOptions says how to reach the broker that was named, or else the given or the default one.
-func (e *Env) BrokerOptions(otherwise []string) broker.Options {
-	addresses := []string(e.brokers)
-	if len(addresses) == 0 {
-		addresses = otherwise
+// BrokerOptions says how to reach the brokers that were named, or else those of an embedded stack, which asks for nothing, or the
+// default one. It fails with *usage.Error for settings that make no sense.
+func (e *Env) BrokerOptions(stack []string) (broker.Options, error) {
+	if len(e.brokers) == 0 && len(stack) > 0 {
+		return StackOptions(stack), nil
 	}
-	if len(addresses) == 0 {
-		addresses = []string{defaultBroker}
+	o := broker.Options{Brokers: e.brokers, ClientID: clientID}
+	if len(o.Brokers) == 0 {
+		o.Brokers = []string{defaultBroker}
 	}
-	return broker.Options{Brokers: addresses, ClientID: "amends"}
+	var err error
+	o.Security, err = e.kafka.security(e.Getenv, o.Brokers)
+	return o, err
+}
+
+// StackOptions says how to reach the broker of an embedded stack.
+func StackOptions(addresses []string) broker.Options {
+	return broker.Options{Brokers: addresses, ClientID: clientID}
 }
 
 // Manifest finds the manifest that was named, or that of the running embedded stack. No service is needed.
@@ -164,7 +175,9 @@ func (e *Env) Target() (*Target, error) {
 		return nil, err
 	}
 	t := &Target{Manifest: m}
-	t.Broker = e.BrokerOptions(running.Brokers)
+	if t.Broker, err = e.BrokerOptions(running.Brokers); err != nil {
+		return nil, err
+	}
 	if t.Database, err = usage.Secret(e.Getenv, DatabaseName); err != nil {
 		return nil, err
 	}

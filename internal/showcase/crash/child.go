@@ -39,6 +39,7 @@ const databaseName = "AMENDS_DATABASE_URL"
 func (r *run) spawn(s *account.Step, name, role, database string) (*child, error) {
 	words := []string{"run", "-role", role, "-manifest", r.account.Manifest, "-brokers", strings.Join(r.Broker.Brokers, ","), "-workers=1",
 		"-no-standby=false"}
+	words = append(words, r.Access...)
 	cmd := exec.Command(r.Program, words...)
 	cmd.Dir = r.Directory
 	for _, v := range r.Env {

@@ -39,6 +39,7 @@ type Options struct {
 	Directory string   // is made; holds the manifest and the processes' logs
 	Program   string   // the executable of the child processes
 	Env       []string // their environment, without the database
+	Access    []string // flags by which they reach the brokers, beside the addresses
 	Records   int      // sales in the history, 0 or more
 	Copies    int16    // of the topics' partitions, 1 or more
 	Verify    func(context.Context, *manifest.Manifest, *postgres.Namespace) (*verify.Report, error)
