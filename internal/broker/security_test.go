@@ -97,6 +97,27 @@ func TestClientCertificate(t *testing.T) {
 	}
 	refuses(t, ask(t, brokers, &broker.Security{TLS: true, CAFile: a.File, CertFile: other.CertFile, KeyFile: other.KeyFile}), broker.ErrRefused, "-kafka-cert-file")
 	refuses(t, ask(t, brokers, &broker.Security{TLS: true, CAFile: a.File}), broker.ErrRefused, "-kafka-cert-file")
+
+	// The files are replaced: the next connection shows the new certificate, and a wrong one is waited for once one was right.
+	dir := t.TempDir()
+	s := &broker.Security{TLS: true, CAFile: a.File, CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	for _, c := range []struct {
+		show kafkatest.Certificate
+		want error
+	}{{other, broker.ErrRefused}, {mine, nil}, {other, broker.ErrUnavailable}, {a.Issue("next"), nil}} {
+		for to, from := range map[string]string{s.CertFile: c.show.CertFile, s.KeyFile: c.show.KeyFile} {
+			b, err := os.ReadFile(from)
+			if err == nil {
+				err = os.WriteFile(to, b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ask(t, brokers, s); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.show.CertFile, err, c.want)
+		}
+	}
 }
 
 // Files are read for every new connection: what was right once is waited for while it is replaced, and what never was is refused.

@@ -74,7 +74,7 @@ func reach() ([]string, error) {
 }
 
 // start starts a Kafka of this process; an empty dir is a new one that lasts as long as the process.
-func start(port int, dir string) (*apache.Kafka, error) {
+func start(port int, dir string, listeners ...apache.Listener) (*apache.Kafka, error) {
 	if dir == "" {
 		var err error
 		if dir, err = scratch.Dir("amends-kafkatest-"); err != nil {
@@ -83,7 +83,7 @@ func start(port int, dir string) (*apache.Kafka, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	return apache.Start(ctx, apache.Options{Dir: dir, Port: port, AnyPort: port == 0})
+	return apache.Start(ctx, apache.Options{Dir: dir, Port: port, AnyPort: port == 0, Listeners: listeners})
 }
 
 // Instance is an Apache Kafka of one test's own.

@@ -130,6 +130,7 @@ var table = map[string]rule{
 	"tidy":                    {},
 	"faultwire":               {},
 	"failover":                {},
+	"access":                  {},
 	"bubble":                  {},
 	"doctest":                 {},
 	"operator":                {},
@@ -143,7 +144,7 @@ var table = map[string]rule{
 }
 
 // testOnly are the packages that no binary may hold.
-const testOnly = "faultwire failover bubble absent pace scratch tidy doctest operator programtest pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
+const testOnly = "faultwire failover access bubble absent pace scratch tidy doctest operator programtest pgtest kafkatest store/storetest store/storetest/surface pipelinetest"
 
 // tools are the binaries that make uses: no part of the product.
 const tools = "testcount mutate @cmd/amends-devstack"

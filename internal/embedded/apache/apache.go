@@ -5,9 +5,11 @@ import (
 	_ "embed" // the configuration beside this file
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,6 +46,15 @@ type Options struct {
 	Progress func(string) // told what takes long or differs from what was expected; may be nil
 	Port     int          // 1..65535: this one or *PortError; 0: the one of last time, else the next free from 19092
 	AnyPort  bool         // a port of the kernel's choice, for tests
+	// Listeners are more ways to reach it, each on a port of the kernel's choice at every start.
+	Listeners []Listener
+}
+
+// Listener is one way to reach the broker.
+type Listener struct {
+	Settings map[string]string // of it alone: listener.name.NAME. is put before each name
+	Name     string            // capitals, digits and dashes
+	Protocol string            // PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
 }
 
 // Kafka is a running Apache Kafka of one node that ends with this process.
@@ -51,6 +62,8 @@ type Kafka struct {
 	child            *process.Child
 	lock             *process.Lock
 	dir              string
+	listeners        []Listener
+	ports            []int // of the listeners
 	port, controller int
 }
 
@@ -72,7 +85,7 @@ func Start(ctx context.Context, o Options) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{dir: dir, lock: hold}
+	k := &Kafka{dir: dir, lock: hold, listeners: o.Listeners}
 	if err := k.start(ctx, programs, &o); err != nil {
 		if k.child != nil {
 			err = errors.Join(err, k.child.Kill())
@@ -129,6 +142,12 @@ func (k *Kafka) choosePorts(o *Options) (err error) {
 	if err == nil {
 		k.controller, err = process.KernelPort()
 	}
+	k.ports = make([]int, len(k.listeners))
+	for i := range k.ports {
+		if err == nil {
+			k.ports[i], err = process.KernelPort()
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -139,8 +158,16 @@ func (k *Kafka) choosePorts(o *Options) (err error) {
 }
 
 func (k *Kafka) writeConfiguration() error {
-	text := properties + "controller.quorum.voters=1@" + process.Address(k.controller) + "\n" +
-		"listeners=PLAINTEXT://" + process.Address(k.port) + ",CONTROLLER://" + process.Address(k.controller) + "\n" +
+	listeners := "listeners=PLAINTEXT://" + process.Address(k.port) + ",CONTROLLER://" + process.Address(k.controller)
+	protocols, settings := "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", ""
+	for i, l := range k.listeners {
+		listeners += "," + l.Name + "://" + process.Address(k.ports[i])
+		protocols += "," + l.Name + ":" + l.Protocol
+		for _, name := range slices.Sorted(maps.Keys(l.Settings)) {
+			settings += "listener.name." + strings.ToLower(l.Name) + "." + name + "=" + l.Settings[name] + "\n"
+		}
+	}
+	text := properties + "controller.quorum.voters=1@" + process.Address(k.controller) + "\n" + listeners + "\n" + protocols + "\n" + settings +
 		"log.dirs=" + k.logs() + "\n"
 	if err := process.WriteFile(filepath.Join(k.dir, "server.properties"), []byte(text)); err != nil {
 		return err
@@ -188,6 +215,16 @@ func (k *Kafka) awaitReady(ctx context.Context) error {
 
 // Address is host and port.
 func (k *Kafka) Address() string { return process.Address(k.port) }
+
+// Listener is host and port of a listener of Options, "" if there is none of that name.
+func (k *Kafka) Listener(name string) string {
+	for i, l := range k.listeners {
+		if l.Name == name {
+			return process.Address(k.ports[i])
+		}
+	}
+	return ""
+}
 
 // Port is the TCP port on 127.0.0.1.
 func (k *Kafka) Port() int { return k.port }
