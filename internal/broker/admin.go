@@ -252,8 +252,11 @@ func (a *Admin) create(ctx context.Context, name string, partitions int32, repli
 	r.Topics = append(r.Topics, t)
 	resp, err := r.RequestWith(ctx, a.once)
 	if err != nil {
-		if dialing(err) {
+		switch {
+		case dialing(err):
 			return topicID{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		case opening(err):
+			return topicID{}, a.opts.classify(ctx, err)
 		}
 		return topicID{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}

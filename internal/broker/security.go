@@ -195,7 +195,7 @@ func (s *Security) dial(ctx context.Context, network, address string) (net.Conn,
 		}
 		return nil, handshake(address, err)
 	}
-	return alerted{conn}, nil
+	return &alerted{Conn: conn}, nil
 }
 
 // handshake says why there is no TLS connection, and what to do.
@@ -220,12 +220,21 @@ func handshake(address string, err error) error {
 	return fmt.Errorf("%w to %s: %v; if it stays so, the port may have no TLS", errShut, address, err)
 }
 
-// alerted is a TLS connection whose peer may end it by an alert, as a broker that does not accept a certificate does after the
-// client believes the handshake done.
-type alerted struct{ net.Conn }
+// alerted is a TLS connection whose peer may answer by an alert, as a broker that does not accept a certificate does after the client
+// believes the handshake done. Once the peer has said something else an alert is a connection lost, as any.
+type alerted struct {
+	net.Conn
+	heard atomic.Bool
+}
 
-func (c alerted) Read(b []byte) (int, error) {
+func (c *alerted) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard.Store(true)
+	}
+	if c.heard.Load() {
+		return n, err
+	}
 	return n, alert(err)
 }
 
@@ -258,6 +267,16 @@ func (s *Security) changing(err error) bool {
 		return s.Rotates
 	}
 	return errors.Is(err, errHandshake) && (s.CAFile != "" || s.CertFile != "")
+}
+
+// opening reports whether err kept a connection from serving requests, so that none was sent.
+func opening(err error) bool {
+	for _, early := range []error{errUnread, errHandshake, errShut, errInClear, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState} {
+		if errors.Is(err, early) {
+			return true
+		}
+	}
+	return false
 }
 
 // advice says what to do about a refusal, or about a connection that ends as one without TLS or credentials does; "" for others.

@@ -176,6 +176,30 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 	refuses(t, ask(t, brokers, s), broker.ErrUnavailable, "-kafka-ca-file")
 }
 
+// A topic whose creation was never asked for, because the connection for it was refused, is no unknown outcome.
+func TestCreateTopicOverARefusedConnection(t *testing.T) {
+	t.Parallel()
+	a := kafkatest.NewAuthority(t)
+	brokers := secured(t, a, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "amends", secret))
+	var asked atomic.Int32
+	s := &broker.Security{TLS: true, CAFile: a.File, Mechanism: broker.ScramSHA512, User: "amends", Rotates: true, Secret: func() (string, error) {
+		if asked.Add(1) > 1 {
+			return "", errors.New("the file is gone")
+		}
+		return secret, nil
+	}}
+	admin, err := broker.Open(broker.Options{Brokers: brokers, Security: s, RequestTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	_, err = admin.CreateTopic(t.Context(), "never", 1, 1) // looks by the first connection, creates by another
+	refuses(t, err, broker.ErrUnavailable, "the file is gone")
+	if errors.Is(err, broker.ErrUnknownOutcome) {
+		t.Errorf("%v is an unknown outcome", err)
+	}
+}
+
 // A secret that a mechanism sends as it is goes to no other machine without TLS, also where a broker names the address.
 func TestSecretsStayOffTheNetwork(t *testing.T) {
 	t.Parallel()
