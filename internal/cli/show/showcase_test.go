@@ -352,6 +352,8 @@ func TestDemoCrash(t *testing.T) {
 	}
 	s := newSite(t)
 	s.Env["AMENDS_DIR"] = filepath.Join(dir, "stack")
+	// What is set for other brokers changes nothing of the stack's, nor of the processes on it.
+	s.Env["AMENDS_KAFKA_TLS"], s.Env["AMENDS_KAFKA_SASL"], s.Env["AMENDS_KAFKA_USER"] = "true", "PLAIN", "amends"
 	out := s.Must(0, "", "amends demo crash").Stdout
 	for _, part := range []string{"COMMIT of server process", "idle in transaction", "frontier 3, sequence 5", "source frontier 3 → 4", "2026-01-03 20 (v2)", "✓ crash PASS", "verify -deep -manifest"} {
 		if !strings.Contains(out, part) {

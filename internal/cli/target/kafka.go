@@ -46,12 +46,9 @@ func mechanisms() string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// security returns what the flags say, nil where they say nothing. It fails with *usage.Error for what makes no sense together, for
+// security returns what the flags say, some of which are given. It fails with *usage.Error for what makes no sense together, for
 // files that are no use, and for a secret that would travel readable.
 func (k *kafka) security(lookup func(string) string, addresses []string) (*broker.Security, error) {
-	if *k == (kafka{}) {
-		return nil, nil
-	}
 	if err := k.check(); err != nil {
 		return nil, err
 	}

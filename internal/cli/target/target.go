@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,7 +126,13 @@ func (e *Env) BrokerOptions(stack []string) (broker.Options, error) {
 	if len(o.Brokers) == 0 {
 		o.Brokers = []string{defaultBroker}
 	}
-	var err error
+	if e.kafka == (kafka{}) {
+		return o, nil
+	}
+	running, found, err := embedded.Running(e.Getenv("AMENDS_DIR"))
+	if err == nil && found && slices.Equal(o.Brokers, running.Brokers) {
+		return o, nil // named, as amends dev prints it, beside settings that are for other brokers
+	}
 	o.Security, err = e.kafka.security(e.Getenv, o.Brokers)
 	return o, err
 }
