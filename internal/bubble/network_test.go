@@ -51,8 +51,8 @@ func (v *valve) wait(end <-chan struct{}) bool {
 	}
 }
 
-// A network takes no time, but for what asks so often within one moment that it would never end: a client that asks again at
-// once, until something else happens that the moment keeps from happening.
+// A network takes no time, but for what asks so often that it would never end, or not for hours of the machine's time: a client
+// that asks again at once, until something else happens. Each process may ask so often at once, and then once in a breather.
 const (
 	oftenAtOnce = 500
 	breather    = time.Millisecond
@@ -69,8 +69,7 @@ type network struct {
 	cut   bool // connections are refused
 	lose  int  // replies that will be lost, each with its connection
 	lag   time.Duration
-	asked time.Time // last
-	often int       // how often at that moment
+	owed  time.Time // when what was asked so far is paid for, a breather each
 }
 
 func newNetwork(stack *kfake.VirtualNetwork, lost func()) *network {
@@ -162,12 +161,11 @@ func (n *network) loses() bool {
 func (n *network) pace() {
 	n.mu.Lock()
 	wait, now := n.lag, time.Now()
-	if n.often++; !now.Equal(n.asked) {
-		n.asked, n.often = now, 0
+	if n.owed.Before(now) {
+		n.owed = now
 	}
-	if n.often > oftenAtOnce {
-		wait = max(wait, breather)
-	}
+	n.owed = n.owed.Add(breather)
+	wait = max(wait, n.owed.Sub(now)-oftenAtOnce*breather)
 	n.mu.Unlock()
 	if wait > 0 {
 		time.Sleep(wait)
