@@ -56,6 +56,11 @@ func (p *proc) supervise() {
 			return
 		}
 		select {
+		case <-p.w.ending: // finish may have looked for it before it was there
+			l.ask()
+		default:
+		}
+		select {
 		case <-l.done:
 		case <-l.gone:
 		}
