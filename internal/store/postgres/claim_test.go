@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,5 +208,50 @@ func TestGuardIsLostWithItsSession(t *testing.T) {
 	}
 	if err := g.Release(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The guard's release returns once the end of its session is seen: until then it is busy, and then the next load begins at once.
+func TestGuardIsFreeWhenItsReleaseReturns(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Server(t).New()
+	db, ctx := open(t, url), context.Background()
+	g, err := db.GuardSource(ctx, "kafka:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if err := connect(t, url).QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'amends guard'").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	signal := func(s syscall.Signal) {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	released := make(chan error, 1)
+	go func() { released <- g.Release(ctx) }()
+	select {
+	case err := <-released:
+		signal(syscall.SIGCONT)
+		t.Fatalf("released with %v before the session ended", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if _, err := db.GuardSource(ctx, "kafka:00"); !errors.Is(err, store.ErrServiceBusy) {
+		t.Errorf("taken while its session has not ended: %v", err)
+	}
+	signal(syscall.SIGCONT)
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		again, err := db.GuardSource(ctx, "kafka:00")
+		if err != nil {
+			t.Fatalf("after its release: %v", err)
+		}
+		if err := again.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

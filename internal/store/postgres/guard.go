@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"amends/internal/store"
 	"amends/internal/store/postgres/session"
@@ -56,14 +59,26 @@ func (g *Guard) Check(ctx context.Context) error {
 	return nil
 }
 
-// Release gives the guard up by ending its session; releasing again does nothing.
+// Release gives the guard up by ending its session, and waits up to CleanupTimeout until the server has ended it: only then is the
+// lock free, and the next load may begin at once. Where the end is not seen the lock goes when the server notices. Releasing
+// again does nothing.
 func (g *Guard) Release(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, session.CleanupTimeout)
 	defer cancel()
-	if err := g.conn.Close(ctx); err != nil {
-		return fmt.Errorf("release guard: %w", err)
+	own, err := g.conn.PgConn().Hijack()
+	if err != nil { // closed, or not idle
+		if err := g.conn.Close(ctx); err != nil {
+			return fmt.Errorf("release guard: %w", err)
+		}
+		return nil
+	}
+	defer own.Conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = own.Conn.SetDeadline(time.Unix(1, 0)) })()
+	own.Frontend.Send(&pgproto3.Terminate{})
+	if own.Frontend.Flush() == nil {
+		_, _ = io.Copy(io.Discard, own.Conn)
 	}
 	return nil
 }
