@@ -49,7 +49,7 @@ type begun struct {
 	waits func() []string
 }
 
-// OpenSite takes the address and begins to answer. The site ends with Close, or with its role.
+// OpenSite takes the address and begins to answer. The site ends with Close.
 func OpenSite(ctx context.Context, e *target.Env, t *target.Target, o SiteOptions) (*Site, error) {
 	token, err := usage.Secret(e.Getenv, TokenName)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Site) Close() error {
 	return s.err
 }
 
-// Role is the role of a process whose services are there.
+// Role is the role of a process whose services are there. Its end leaves the site answering while others drain: Close ends that.
 func (s *Site) Role(t *target.Target, session *target.Session) func(context.Context, func() []string) error {
 	return func(ctx context.Context, waits func() []string) error {
 		b := &begun{waits: waits, look: health.Look{Namespace: session.Namespace, Manifest: t.Manifest, Topic: topic(t, session.Admin)}}
@@ -92,7 +92,7 @@ func (s *Site) Role(t *target.Target, session *target.Session) func(context.Cont
 		s.begun.Store(b)
 		select {
 		case <-ctx.Done():
-			return s.Close()
+			return nil
 		case <-s.done:
 			return s.err
 		}
