@@ -21,6 +21,7 @@ const (
 	replayFetch   = 1 << 20                // bytes of one fetch of a replay, which looks at each record once
 	progressEvery = 1_000                  // records between two words on progress
 	readPatience  = 20 * time.Second       // for the next record of a broker that may be away (S12)
+	lastLook      = 4 * time.Second        // at what a change came to, once its command was told to stop
 )
 
 // What the later stages of a rebuild did a second on two cores: for estimates alone.

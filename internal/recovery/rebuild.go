@@ -203,7 +203,7 @@ func (r *Rebuild) settle(ctx context.Context, out *Rebuilt, change func() (bool,
 		if err != nil && !errors.Is(err, store.ErrCommitUnknown) && !errors.Is(err, store.ErrUnavailable) {
 			return true, err
 		}
-		record, _, lookErr := r.record(ctx)
+		record, lookErr := r.outcome(ctx)
 		switch {
 		case lookErr != nil:
 			return false, errors.Join(err, lookErr)
@@ -219,4 +219,15 @@ func (r *Rebuild) settle(ctx context.Context, out *Rebuilt, change func() (bool,
 		}
 		return false, fmt.Errorf("the record of rebuild %s says phase %s, topic %s: %w", r.Namespace, record.Phase, record.Topic, store.ErrIntegrity)
 	})
+}
+
+// outcome reads the row after a change, also for a moment past the end of ctx: what was committed by then is how far the rebuild got.
+func (r *Rebuild) outcome(ctx context.Context) (*store.Rebuild, error) {
+	record, _, err := r.record(ctx)
+	if err != nil && ctx.Err() != nil {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+		defer cancel()
+		record, _, err = r.record(last)
+	}
+	return record, err
 }
