@@ -27,17 +27,17 @@ type Fetched struct {
 // positions remembers how far each partition was returned.
 type positions map[ledger.Partition]ledger.Frontier
 
-// collect turns one poll into Fetched values, moving the positions; it returns the first error found, with what came
-// before it in other partitions.
+// collect turns one poll into Fetched values, moving the positions; of the errors found it returns the gravest, with what
+// came from other partitions.
 func (o *Options) collect(ctx context.Context, fetches kgo.Fetches, topic, want string, at positions) (out []Fetched, err error) {
 	fetches.EachTopic(func(t kgo.FetchTopic) {
 		if t.TopicID != ([16]byte{}) && t.Topic == topic && incarnation(t.TopicID) != want {
-			err = first(err, &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: incarnation(t.TopicID)})
+			err = graver(err, &IdentityError{Topic: topic, What: "incarnation", Want: want, Found: incarnation(t.TopicID)})
 			return
 		}
 		t.EachPartition(func(p kgo.FetchPartition) {
 			if p.Err != nil {
-				err = first(err, o.fetchError(ctx, topic, want, &p, at))
+				err = graver(err, o.fetchError(ctx, topic, want, &p, at))
 				return
 			}
 			if _, mine := at[ledger.Partition(p.Partition)]; !mine || len(p.Records) == 0 {
@@ -45,7 +45,7 @@ func (o *Options) collect(ctx context.Context, fetches kgo.Fetches, topic, want 
 			}
 			f, e := fetched(&p, topic, at)
 			if e != nil {
-				err = first(err, e)
+				err = graver(err, e)
 				return
 			}
 			out = append(out, f)
@@ -128,6 +128,27 @@ func named(ctx context.Context, client *kgo.Client, err error) error {
 		e.Found = incarnation(d.id)
 	}
 	return err
+}
+
+// graver returns the error that must not be passed over: what stops a topic, before what stops a partition, which the client
+// says once, before what the next poll meets again. Of two that weigh the same it is the first.
+func graver(err, next error) error {
+	if err == nil || gravity(next) > gravity(err) {
+		return next
+	}
+	return err
+}
+
+func gravity(err error) int {
+	var identity *IdentityError
+	var outside *RangeError
+	switch {
+	case errors.As(err, &identity), errors.As(err, &outside):
+		return 2
+	case errors.Is(err, ErrUnreadable):
+		return 1
+	}
+	return 0
 }
 
 func first(err, next error) error {

@@ -94,3 +94,31 @@ func TestFetchErrors(t *testing.T) {
 		}
 	}
 }
+
+// Of several errors in one poll the one that comes only once is told: a partition that cannot be read would otherwise stand still
+// without a word behind what the next poll meets again.
+func TestFetchTellsTheGravestError(t *testing.T) {
+	bomb := fmt.Errorf("unable to decompress batch: %w", &kgo.ErrDecompressTooLarge{Topic: "src", Offset: 3, NextOffset: 5})
+	passing, want := error(kerr.UnknownServerError), incarnation(fetchedID)
+	var outside *RangeError
+	for name, c := range map[string]struct {
+		in []error
+		is func(error) bool
+	}{
+		"a bomb behind what passes":       {[]error{passing, bomb}, func(err error) bool { return errors.Is(err, ErrUnreadable) }},
+		"a bomb before what passes":       {[]error{bomb, passing}, func(err error) bool { return errors.Is(err, ErrUnreadable) }},
+		"lost history behind a bomb":      {[]error{passing, bomb, kerr.OffsetOutOfRange}, func(err error) bool { return errors.As(err, &outside) && outside.Partition == 2 }},
+		"the first of two that are alike": {[]error{kerr.OffsetOutOfRange, kerr.OffsetOutOfRange}, func(err error) bool { return errors.As(err, &outside) && outside.Partition == 0 }},
+	} {
+		fetches := fetch(fetchedID, kgo.FetchPartition{})
+		partitions := make([]kgo.FetchPartition, len(c.in), len(c.in)+1)
+		for p, err := range c.in {
+			partitions[p] = kgo.FetchPartition{Partition: int32(p), Err: err}
+		}
+		fetches[0].Topics[0].Partitions = append(partitions, kgo.FetchPartition{Partition: 9, Records: at(0)})
+		got, err := (&Options{}).collect(context.Background(), fetches, "src", want, positions{0: 0, 1: 0, 2: 0, 9: 0})
+		if !c.is(err) || len(got) != 1 || got[0].Partition != 9 {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
