@@ -3,6 +3,8 @@ package programtest
 import (
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -88,9 +90,19 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop sends SIGTERM; the process must end with code 0 within that time.
+// Started waits until a process that runs roles has said that they start: a SIGTERM that comes before the program listens for
+// signals ends it at once.
+func (p *Process) Started() {
+	p.t.Helper()
+	Await(p.t, p.Line+" says that it starts", func() bool { return p.Ended() || strings.Contains(p.Stderr.String(), "roles start") })
+}
+
+// Stop sends SIGTERM, to roles once they have started; the process must end with code 0 within that time.
 func (p *Process) Stop(within time.Duration) {
 	p.t.Helper()
+	if words := strings.Fields(p.Line); slices.Contains(words, "run") || slices.Contains(words, "-role") {
+		p.Started()
+	}
 	p.Signal(syscall.SIGTERM)
 	p.EndsWithin(0, "", within)
 }

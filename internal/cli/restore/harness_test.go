@@ -132,6 +132,7 @@ func (w *world) filled(load string, code int) {
 		w.want(0, "", "source load -manifest @pipeline.json "+load)
 	}
 	w.want(code, "", "verify -manifest @pipeline.json -timeout 5m")
+	p.Started()
 	if code := signal(w.t, p, syscall.SIGTERM); code != 0 {
 		w.t.Fatalf("roles ended with %d\n%s", code, p.Stderr)
 	}

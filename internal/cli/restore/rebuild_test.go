@@ -26,7 +26,8 @@ func TestSC27RebuildEqualsTheOldView(t *testing.T) {
 	w.loaded(story...)
 	before := w.dump("")
 	a := w.want(0, "", rebuild)
-	if !strings.HasPrefix(a.Stdout, "DRY RUN  rebuild of shop into shop2, output topic shop2-output, begins: 5 source offsets to read, 11 messages to publish; about a second") {
+	begins := regexp.MustCompile("^DRY RUN  rebuild of shop into shop2, output topic shop2-output, begins: 5 source offsets to read, 11 messages to publish; about (a second|[0-9]+ s); nothing was changed")
+	if !begins.MatchString(a.Stdout) { // how long is estimated by how fast this machine is just now
 		t.Error(a.Stdout)
 	}
 	if d := cmp.Diff(before, w.dump("")); d != "" {
