@@ -316,6 +316,14 @@ func TestImportGoesOn(t *testing.T) {
 // guarded holds the loader's guard of the source while fn runs.
 func (d *desk) guarded(fn func()) {
 	d.t.Helper()
+	if err := d.tryGuard(fn); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// tryGuard is guarded where the guard is free, and otherwise says who has it.
+func (d *desk) tryGuard(fn func()) error {
+	d.t.Helper()
 	m := d.manifest()
 	db, err := postgres.Open(d.t.Context(), postgres.Options{URL: d.Env["AMENDS_DATABASE_URL"]})
 	if err != nil {
@@ -324,12 +332,10 @@ func (d *desk) guarded(fn func()) {
 	defer db.Close()
 	g, err := db.GuardSource(d.t.Context(), m.Config.SourceIncarnation)
 	if err != nil {
-		d.t.Fatal(err)
+		return err
 	}
 	fn()
-	if err := g.Release(d.t.Context()); err != nil {
-		d.t.Fatal(err)
-	}
+	return g.Release(d.t.Context())
 }
 
 // The two public data sets are imported, go through the whole pipeline and are what the oracle says.

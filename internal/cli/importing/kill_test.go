@@ -65,7 +65,7 @@ func (d *desk) killed(delay time.Duration) bool {
 	d.t.Helper()
 	before, _ := os.Stat(d.Path("stock.csv.progress"))
 	p := d.Start("amends " + importFile + " -execute")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(programtest.Deadline); ; time.Sleep(time.Millisecond) {
 		now, err := os.Stat(d.Path("stock.csv.progress"))
 		if err == nil && (before == nil || !os.SameFile(before, now)) { // it is replaced when publication begins
 			break
@@ -74,7 +74,7 @@ func (d *desk) killed(delay time.Duration) bool {
 			return false
 		}
 		if time.Now().After(deadline) {
-			d.t.Fatalf("publication did not begin in a minute\n%s", p.Stderr)
+			d.t.Fatalf("publication did not begin\n%s", p.Stderr)
 		}
 	}
 	time.Sleep(delay)
@@ -83,5 +83,6 @@ func (d *desk) killed(delay time.Duration) bool {
 	if a.Code > 0 {
 		d.t.Fatalf("the import failed: %d\n%s", a.Code, a.Stderr)
 	}
+	programtest.Await(d.t, "the server sees that the guard's session is gone", func() bool { return d.tryGuard(func() {}) == nil })
 	return a.Code != 0
 }
