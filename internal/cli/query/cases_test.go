@@ -233,7 +233,7 @@ func TestTailGoesOnAfterTheDatabaseWasAway(t *testing.T) {
 	tail := s.Start("amends tail -J -interval 50ms -since 0/0")
 	lines := func(n int, of *programtest.Text, what string) {
 		t.Helper()
-		for until := time.Now().Add(60 * time.Second); strings.Count(of.String(), what) < n; time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(programtest.Deadline); strings.Count(of.String(), what) < n; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("%d of %q expected in %q; %s", n, what, tail.Stdout, tail.Stderr)
 			}

@@ -38,13 +38,17 @@ func newBare(t *testing.T) *space { t.Helper(); return &space{Shell: programtest
 // start runs the roles until the test ends.
 func (s *space) start(roles string) { s.t.Helper(); s.Roles("amends run -role " + roles) }
 
-// load loads values and waits until they are in the view.
+// load loads values and waits until they are in the view and the relay has their receipts, which a verification does not wait for:
+// what is asked next also says when and where something was published.
 func (s *space) load(values ...string) {
 	s.t.Helper()
 	s.run("source load -file " + s.Write("load.jsonl", strings.Join(values, "\n")+"\n"))
-	if a := s.Call(s.t.Context(), "amends verify"); a.Code != 0 && a.Code != 4 { // both say complete
+	if a := s.Call(s.t.Context(), "amends verify -timeout 3m"); a.Code != 0 && a.Code != 4 { // both say complete
 		s.t.Fatalf("amends verify: code %d\n%s%s", a.Code, a.Stdout, a.Stderr)
 	}
+	programtest.Await(s.t, "every receipt is written", func() bool {
+		return strings.Contains(s.Call(s.t.Context(), "amends status").First(), "; outbox 0; ")
+	})
 }
 
 // call runs a program of those arguments in this process.

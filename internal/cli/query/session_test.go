@@ -195,7 +195,7 @@ func (s *space) tails() {
 	tail := s.Start("amends tail -J -interval 50ms -since 0/4")
 	seen := func(n int) {
 		s.t.Helper()
-		for until := time.Now().Add(30 * time.Second); strings.Count(tail.Stdout.String(), "\n") < n; time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(programtest.Deadline); strings.Count(tail.Stdout.String(), "\n") < n; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
 				s.t.Fatalf("%d lines expected in %q; %s", n, tail.Stdout, tail.Stderr)
 			}
