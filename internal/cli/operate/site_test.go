@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func (s *site) await(path string, code int, words string) {
 		if got == code && strings.Contains(body, words) {
 			return
 		}
-		if time.Since(began) > 60*time.Second {
+		if time.Since(began) > programtest.Deadline {
 			s.t.Fatalf("%s: %d %q, want %d with %q", path, got, body, code, words)
 		}
 	}
@@ -110,7 +111,7 @@ func (s *site) awaitSample(name string, want float64) map[string]float64 {
 		if v, there := got[name]; there && v == want {
 			return got
 		}
-		if time.Since(began) > 60*time.Second {
+		if time.Since(began) > programtest.Deadline {
 			s.t.Fatalf("%s is not %v in\n%v", name, want, got)
 		}
 	}
@@ -368,10 +369,14 @@ func (x *space) wayToDatabase() *way {
 
 func (w *way) open() {
 	w.t.Helper()
-	l, err := net.Listen("tcp", w.at)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	var l net.Listener
+	programtest.Await(w.t, "the way's address is free", func() bool { // while it was shut another process may have had its port
+		var err error
+		if l, err = net.Listen("tcp", w.at); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			w.t.Fatal(err)
+		}
+		return err == nil
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.l, w.at, w.closed = l, l.Addr().String(), false
