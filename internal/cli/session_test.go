@@ -64,7 +64,7 @@ func TestSC28WorkedSession(t *testing.T) {
 			t.Errorf("%s printed %q, want %q", load.file, got, load.want)
 		}
 	}
-	text := s.run(fmt.Sprintf("amendsctl verify -brokers %s -manifest @pipeline.json", b))
+	text := s.run(fmt.Sprintf("amendsctl verify -brokers %s -manifest @pipeline.json -timeout %v", b, programtest.Deadline))
 	if want := "PASS  5 source records, 11 messages; an independent recomputation agrees\n"; !strings.HasPrefix(text, want) {
 		t.Errorf("verify printed %q", text)
 	}
@@ -114,7 +114,7 @@ func TestSC41SourceRunsBeforeTheBinding(t *testing.T) {
 	}
 	s.Write("pipeline.json", s.run("amends output create -manifest @source.json -topic "+output))
 	rest := s.Start("amends run -manifest @pipeline.json -role relay,view")
-	v := verifyJSON(t, s.run("amends verify -manifest @pipeline.json -deep -o json"))
+	v := verifyJSON(t, s.run(fmt.Sprintf("amends verify -manifest @pipeline.json -deep -o json -timeout %v", programtest.Deadline)))
 	if v.Status != "PASS" || v.Messages != 11 || v.Boundary[0].SourceEnd != 5 {
 		t.Errorf("%+v", v)
 	}

@@ -53,7 +53,7 @@ func TestSC26StatusesAndCodes(t *testing.T) {
 	}
 	// Nothing runs any more: what is loaded now is not processed, and the conflict is listed all the same.
 	x.Want(0, "published", "amends source load -manifest @pipeline.json -file "+programtest.Fixture(t, "before.jsonl"))
-	a = x.Want(3, "INCOMPLETE  SOURCE_NOT_PROCESSED partition 0 offset 6", "amends verify -manifest @pipeline.json -timeout 1s")
+	a = x.Want(3, "INCOMPLETE  SOURCE_NOT_PROCESSED partition 0 offset 6", "amends verify -manifest @pipeline.json -timeout 5s")
 	if !strings.Contains(a.Stdout, "blocked: widget berlin: AMBIGUOUS T-1 r2") {
 		t.Error(a.Stdout)
 	}

@@ -84,7 +84,7 @@ func throughThePath(t *testing.T, s *shell, brokers []string, folder string) *ma
 	ended := make(chan programtest.Answer, 1)
 	go func() { ended <- s.Call(ctx, "amends run -manifest @pipeline.json -workers 2") }()
 	s.Want(0, "", "amends source load -manifest @pipeline.json -format raw -file "+filepath.Join(folder, "raw.jsonl"))
-	if a := s.Call(t.Context(), "amends verify -manifest @pipeline.json -deep"); a.Code != 0 && a.Code != 4 {
+	if a := s.Call(t.Context(), fmt.Sprintf("amends verify -manifest @pipeline.json -deep -timeout %v", programtest.Deadline)); a.Code != 0 && a.Code != 4 {
 		t.Errorf("verify ended with %d: %s", a.Code, a.Cause())
 	}
 	cancel()
