@@ -124,8 +124,11 @@ func TestKilledBrokerAbortsItsOpenTransactions(t *testing.T) {
 
 func TestBrokerRemembersItsPortAndYieldsATakenOne(t *testing.T) {
 	dir := shortDir(t)
-	b := startBroker(t, dir)
-	port := b.Port()
+	port := ownPort(t)
+	b, err := embedded.StartBroker(limited(t), embedded.BrokerOptions{Dir: dir, Port: port})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"amends/internal/embedded"
+	"amends/internal/embedded/process"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -170,7 +171,18 @@ func shortDir(t *testing.T) string {
 
 func limited(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // an installation by npm is among what it is for
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// ownPort is a port of the kernel's choice, for what has to find its port free again later: the services of other tests, which begin
+// to look at the standard one, do not take it meanwhile.
+func ownPort(t *testing.T) int {
+	t.Helper()
+	port, err := process.KernelPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

@@ -32,7 +32,7 @@ func stopStack(t *testing.T, s *embedded.Stack) {
 
 func TestStackWritesItsEndpointsPrivately(t *testing.T) {
 	dir := shortDir(t)
-	s := startStack(t, embedded.StackOptions{Dir: dir})
+	s := startStack(t, embedded.StackOptions{Dir: dir, PostgresPort: ownPort(t), BrokerPort: ownPort(t)})
 	path := filepath.Join(dir, "endpoints.json")
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
