@@ -81,8 +81,8 @@ func TestAPipelineOfSeparateDatabaseRoles(t *testing.T) {
 		t.Error(a.Stdout)
 	}
 	for job, line := range map[string]string{"reader": "run -role source", "relay": "run -role view", "view": "run -role relay", "worker": "run -role relay", "audit": "run -role source"} {
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-		if a := as(job).Call(ctx, "amends "+line+" -no-standby -max-wait 5s"); a.Code == 0 || !strings.Contains(a.Cause(), "permission denied") && a.Code != 10 {
+		ctx, stop := context.WithTimeout(t.Context(), programtest.Deadline)
+		if a := as(job).Call(ctx, "amends "+line+" -no-standby -max-wait 1m"); a.Code == 0 || !strings.Contains(a.Cause(), "permission denied") && a.Code != 10 {
 			t.Errorf("%s as %s: code %d, %s", line, job, a.Code, a.Stderr)
 		}
 		stop()

@@ -9,6 +9,7 @@ import (
 
 	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // space is a pipeline of its own on a broker and a database, with the worked example's configuration.
@@ -30,7 +31,8 @@ func newSpace(t *testing.T) *space {
 // run runs the roles until the test's end.
 func (x *space) run() { x.t.Helper(); x.Roles("amends run") }
 
-// load loads a file of fixtures, or one of the shell's folder that begins with @, and waits until the view holds it.
+// load loads a file of fixtures, or one of the shell's folder that begins with @, and waits until the view holds it and the relay has
+// its receipts, which a verification does not wait for.
 func (x *space) load(files ...string) {
 	x.t.Helper()
 	for _, f := range files {
@@ -46,12 +48,15 @@ func (x *space) load(files ...string) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		a := x.Call(x.t.Context(), "amends verify -timeout 20s")
 		if a.Code == 0 || a.Code == 4 {
-			return
+			break
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > programtest.Deadline {
 			x.t.Fatalf("the view does not get there: %s%s", a.Stdout, a.Stderr)
 		}
 	}
+	programtest.Await(x.t, "every receipt is written", func() bool {
+		return strings.Contains(x.Call(x.t.Context(), "amends status").First(), "; outbox 0; ")
+	})
 }
 
 // fixture returns the path of a fixture of the repository.

@@ -36,7 +36,7 @@ func stackFolder(t *testing.T) string {
 func TestCommandsFindTheRunningStack(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DIR": stackFolder(t)})
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	var url string
 	a := s.until(ctx, stop, "amends demo", func(out string) bool {
@@ -63,7 +63,7 @@ func TestCommandsFindTheRunningStack(t *testing.T) {
 	if a := s.call(0, "amends demo -once -reset -o json"); programtest.Conforms(t, "demo", a.Stdout) != 1 || !strings.Contains(a.Stdout, `"status":"PASS"`) {
 		t.Errorf("after a reset: %s", a.Stdout)
 	}
-	ctx, stop = context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop = context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	if a := s.until(ctx, stop, "amends dev -o json", func(out string) bool { return strings.HasSuffix(out, "\n") }); a.Code != 0 || programtest.Conforms(t, "dev", a.Stdout) != 1 {
 		t.Errorf("dev: code %d\n%s%s", a.Code, a.Stdout, a.Stderr)
