@@ -64,7 +64,7 @@ func (s *site) load(settings map[string]string, name string) {
 // passes verifies to the bottom.
 func (s *site) passes(settings map[string]string, headline string) {
 	s.t.Helper()
-	if got := s.ends(0, "", settings, "amends verify -manifest @pipeline.json -deep"); !strings.HasPrefix(got, headline) {
+	if got := s.ends(0, "", settings, fmt.Sprintf("amends verify -manifest @pipeline.json -deep -timeout %v", programtest.Deadline)); !strings.HasPrefix(got, headline) {
 		s.t.Errorf("verify: %s, want %s", got, headline)
 	}
 }
@@ -178,7 +178,7 @@ func (s *site) refusals() {
 	plain := map[string]string{"AMENDS_KAFKA_TLS": "", "AMENDS_KAFKA_CA_FILE": ""}
 	s.ends(1, "-kafka-tls", plain, line)
 	// A listener that hangs up without a word could be one that starts: it is waited for, with the advice.
-	const brief = "amends run -manifest @pipeline.json -max-wait 3s"
+	const brief = "amends run -manifest @pipeline.json -max-wait 6s"
 	s.ends(1, "the port may have no TLS", map[string]string{"AMENDS_BROKERS": s.kafka.Plain()}, brief)
 	s.ends(1, "-kafka-sasl", map[string]string{"AMENDS_KAFKA_SASL": "", "AMENDS_KAFKA_USER": ""}, brief)
 	s.ends(2, "-kafka-user", map[string]string{"AMENDS_KAFKA_USER": ""}, line)

@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"crypto/tls"
 	"os"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"amends/internal/scratch"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // Secured is an Apache Kafka of one test's own that is also reached by TLS: with passwords and tokens on one listener, by client
@@ -73,7 +76,7 @@ func (s *Secured) Passwords() string { return s.k.Listener(passwords) }
 // Certificates is the address of SSL with a client certificate.
 func (s *Secured) Certificates() string { return s.k.Listener(certificates) }
 
-// SetPassword gives a user of SCRAM-SHA-512 a password, the first one too.
+// SetPassword gives a user of SCRAM-SHA-512 a password, the first one too. When it returns, the broker takes this one and no other.
 func (s *Secured) SetPassword(user, password string) {
 	s.t.Helper()
 	admin, done := connect(s.t, []string{s.Plain()})
@@ -86,5 +89,18 @@ func (s *Secured) SetPassword(user, password string) {
 	}
 	if err != nil {
 		s.t.Fatalf("set the password of %s: %v", user, err)
+	}
+	// The answer comes once it is written down, and the listener hears of it a moment later.
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Passwords()), kgo.ClientID("amends-test"), kgo.DialTLSConfig(&tls.Config{RootCAs: s.Authority.Pool()}),
+		kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha512Mechanism()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer client.Close()
+	for err = client.Ping(ctx); err != nil; err = client.Ping(ctx) {
+		if ctx.Err() != nil {
+			s.t.Fatalf("the broker does not take the password of %s: %v", user, err)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
