@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"amends/internal/broker"
@@ -134,4 +135,62 @@ func TestABrokerThatIsAwayIsNamedAndNotTheDeadline(t *testing.T) {
 	if _, err := j.Run(t.Context()); !errors.Is(err, broker.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended with %v", err)
 	}
+}
+
+// resting is a broker that is away each time it is asked first.
+type resting struct {
+	verify.Topics
+	asked *atomic.Int32
+}
+
+func (r resting) Stable(ctx context.Context, topic string) ([]ledger.Offset, error) {
+	if r.asked.Add(1) == 1 {
+		return nil, fmt.Errorf("list offsets of %s: %w", topic, broker.ErrUnavailable)
+	}
+	return r.Topics.Stable(ctx, topic)
+}
+
+// halting is a reader whose broker is away before its first record, and again behind the second.
+type halting struct {
+	verify.Reader
+	asked *atomic.Int32
+}
+
+func (h halting) ReadTo(ctx context.Context, p ledger.Partition, from, end ledger.Frontier, fn func(ledger.SourceRecord) error) (ledger.Frontier, error) {
+	away := fmt.Errorf("seek partition %d: %w", p, broker.ErrUnavailable)
+	switch n := h.asked.Add(1); {
+	case n == 1:
+		return from, away
+	case n == 2 && from+2 < end:
+		at, err := h.Reader.ReadTo(ctx, p, from, from+2, fn)
+		return min(at, from+2), errors.Join(away, err)
+	}
+	return h.Reader.ReadTo(ctx, p, from, end, fn)
+}
+
+// S12: a broker that is away for a moment is waited for within the budget, whatever it is asked for, and nothing is read twice.
+func TestS12ABrokerThatComesBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	modes(t, func(t *testing.T, set func(*verify.Job)) {
+		w := worked(t)
+		j := job(w)
+		set(j)
+		var stable, source, output atomic.Int32
+		j.Topics = resting{j.Topics, &stable}
+		for open, asked := range map[*func() (verify.Reader, error)]*atomic.Int32{&j.Source: &source, &j.Output: &output} {
+			opened := *open
+			*open = func() (verify.Reader, error) {
+				r, err := opened()
+				return halting{r, asked}, err
+			}
+		}
+		r := run(t, j)
+		want(t, r, verify.Pass)
+		if r.SourceRecords != 5 {
+			t.Errorf("%d source records", r.SourceRecords)
+		}
+		if source.Load() < 3 || j.Deep && output.Load() < 3 || !j.Live && stable.Load() < 2 {
+			t.Errorf("it was not asked again: source %d, output %d, stable offsets %d times", source.Load(), output.Load(), stable.Load())
+		}
+	})
 }

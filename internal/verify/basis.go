@@ -116,10 +116,8 @@ func (r *run) find(p ledger.Partition, x *Part) {
 		}
 	}
 	x.Status, x.Verified = Pass, true
-	for _, k := range r.report.Blocked {
-		if k.Partition == p {
-			x.Status = Blocked
-		}
+	if slices.ContainsFunc(r.report.Blocked, func(k BlockedKey) bool { return k.Partition == p }) {
+		x.Status = Blocked
 	}
 }
 

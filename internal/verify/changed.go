@@ -71,19 +71,21 @@ func (c *changes) note(o *oracle.Oracle, r *ledger.SourceRecord) {
 	c.before[key] = e
 }
 
+// first says which of two lists in the same order goes on with what comes first: below 0 a, above 0 b, 0 both with the same.
+func first[A, B any](a []A, b []B, compare func(*A, *B) int) int {
+	switch {
+	case len(a) == 0:
+		return 1
+	case len(b) == 0:
+		return -1
+	}
+	return compare(&a[0], &b[0])
+}
+
 // differing calls fn with the id of every output that two lists do not give alike; both are ordered as drift reports are.
 func differing(a, b []output, fn func(ledger.OutputID)) {
 	for len(a) > 0 || len(b) > 0 {
-		order := 0
-		switch {
-		case len(a) == 0:
-			order = 1
-		case len(b) == 0:
-			order = -1
-		default:
-			order = stored.CompareIDs(a[0].id, b[0].id)
-		}
-		switch {
+		switch order := first(a, b, func(a, b *output) int { return stored.CompareIDs(a.id, b.id) }); {
 		case order < 0:
 			fn(a[0].id)
 			a = a[1:]

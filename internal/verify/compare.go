@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"amends/internal/ledger"
@@ -246,15 +245,7 @@ func (c *comparison) compareOutputs(e oracle.Expectation, wanted []output, rows 
 	for len(wanted) > 0 || len(rows) > 0 {
 		var w *output
 		var row *store.ViewRow
-		order := 0
-		switch {
-		case len(rows) == 0:
-			order = -1
-		case len(wanted) == 0:
-			order = 1
-		default:
-			order = stored.CompareIDs(wanted[0].id, rows[0].ID)
-		}
+		order := first(wanted, rows, func(w *output, row *store.ViewRow) int { return stored.CompareIDs(w.id, row.ID) })
 		if order <= 0 {
 			w, wanted = &wanted[0], wanted[1:]
 		}
@@ -359,6 +350,5 @@ func (c *comparison) wanted(want *output, id ledger.OutputID) *Side {
 	for _, x := range sources[:min(len(sources), MaxSources)] {
 		s.Sources = append(s.Sources, store.Cause{TxnID: x.Assertion.TxnID, Revision: x.Assertion.Revision, Offset: x.Offset, Partition: x.Partition})
 	}
-	s.Sources = slices.Clip(s.Sources)
 	return s
 }

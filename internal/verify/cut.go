@@ -119,9 +119,9 @@ func (r *run) readToMarks(budget context.Context) error {
 
 // readStable reads every partition as far as readers can see, up to its mark; true when all marks are reached.
 func (r *run) readStable(ctx context.Context) (bool, error) {
-	stable, err := r.Topics.Stable(ctx, r.Manifest.SourceTopic)
+	stable, err := r.stable(ctx)
 	if err != nil {
-		return false, fmt.Errorf("read stable offsets: %w", err)
+		return false, err
 	}
 	done := true
 	for p, mark := range r.marks {
@@ -134,6 +134,16 @@ func (r *run) readStable(ctx context.Context) (bool, error) {
 		done = done && end == mark
 	}
 	return done, nil
+}
+
+func (r *run) stable(ctx context.Context) (stable []ledger.Offset, err error) {
+	err = patiently(ctx, func() (err error) {
+		if stable, err = r.Topics.Stable(ctx, r.Manifest.SourceTopic); err != nil {
+			err = fmt.Errorf("read stable offsets: %w", err)
+		}
+		return err
+	})
+	return stable, err
 }
 
 // startOver forgets what the oracle holds past the cuts of partitions, to read their source again.
@@ -162,9 +172,9 @@ func (r *run) incomplete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stable, err := r.Topics.Stable(ctx, r.Manifest.SourceTopic)
+	stable, err := r.stable(ctx)
 	if err != nil {
-		return fmt.Errorf("read stable offsets: %w", err)
+		return err
 	}
 	if r.Live {
 		err = r.readToCuts(ctx, states) // conflicts that are known by then are listed all the same

@@ -248,26 +248,23 @@ func (r *run) held(source broker.Topic) error {
 	return nil
 }
 
-func (r *run) check(ctx context.Context, name, incarnation string, partitions int32) (broker.Topic, error) {
-	var away error // why nobody could be asked
-	for wait := lookEvery; ; wait = min(2*wait, time.Second) {
-		t, err := r.Topics.Topic(ctx, name)
-		if away != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = away // the budget ended while it was asked again
-		}
-		switch {
-		case errors.Is(err, broker.ErrNoTopic):
-			return t, &topicError{topic: name, err: fmt.Errorf("check topic: %w", err)}
-		case errors.Is(err, broker.ErrUnavailable):
-			if away = err; pause.For(ctx, wait) != nil {
-				return t, fmt.Errorf("check topic: %w", err)
-			}
-			continue
-		case err != nil:
-			return t, fmt.Errorf("check topic: %w", err)
-		}
-		return t, broker.CheckIdentity(t, incarnation, partitions)
+func (r *run) check(ctx context.Context, name, incarnation string, partitions int32) (t broker.Topic, err error) {
+	err = patiently(ctx, func() (err error) {
+		t, err = r.Topics.Topic(ctx, name)
+		return err
+	})
+	switch {
+	case errors.Is(err, broker.ErrNoTopic):
+		return t, &topicError{topic: name, err: fmt.Errorf("check topic: %w", err)}
+	case err != nil:
+		return t, fmt.Errorf("check topic: %w", err)
 	}
+	return t, broker.CheckIdentity(t, incarnation, partitions)
+}
+
+// patiently asks the broker, again while it is away, until ctx ends (S12).
+func patiently(ctx context.Context, ask func() error) error {
+	return pause.While(ctx, lookEvery, time.Second, func(err error) bool { return errors.Is(err, broker.ErrUnavailable) }, ask)
 }
 
 // takeGuard waits for the loader's guard within the budget; nil when a load outlasts it.
