@@ -61,6 +61,9 @@ func disconnected(err error) bool {
 	return false
 }
 
+// errRights says, once, what to do about a right that the database's role lacks.
+var errRights = errors.New("grants prints the statements that give each role its rights")
+
 // Before wraps an error that came before COMMIT was sent.
 func Before(verb string, err error) error {
 	if err == nil {
@@ -70,6 +73,8 @@ func Before(verb string, err error) error {
 	switch {
 	case alreadyTyped(err), errors.As(err, &parse):
 		return fmt.Errorf("%s: %w", verb, err)
+	case code(err) == pgerrcode.InsufficientPrivilege && !errors.Is(err, errRights):
+		return fmt.Errorf("%s: %w; %w", verb, err, errRights)
 	case missingSchema(err):
 		return fmt.Errorf("%s: %w: %w", verb, store.ErrNoSchema, err)
 	case classify(err) == unavailable:

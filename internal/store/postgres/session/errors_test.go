@@ -67,6 +67,15 @@ func TestS12BeforeTellsWhatAnErrorMeans(t *testing.T) {
 	}
 }
 
+// A right that is missing is granted by what grants prints, which is said once however often the error is wrapped.
+func TestAMissingRightSaysWhatGrantsIt(t *testing.T) {
+	err := Before("read", Before("find keys", &pgconn.PgError{Code: "42501", Severity: "ERROR", Message: "permission denied for table keys"}))
+	const want = "read: find keys: ERROR: permission denied for table keys (SQLSTATE 42501); grants prints the statements that give each role its rights"
+	if err.Error() != want || code(err) != "42501" {
+		t.Errorf("%v, code %q", err, code(err))
+	}
+}
+
 func TestCopyDataIsCutIntoMessagesAtRows(t *testing.T) {
 	var c CopyStream
 	for range 2 { // a stream is reused
