@@ -112,6 +112,9 @@ type network struct {
 // newNetwork makes a namespace with ways to the space's brokers and database. Where that is not allowed the test is absent.
 func (s *space) newNetwork() *network {
 	s.t.Helper()
+	if _, err := exec.LookPath("nsenter"); err != nil {
+		absent.Skip(s.t, "network", "nsenter", "install util-linux")
+	}
 	n := &network{t: s.t, cond: sync.NewCond(&sync.Mutex{}), conns: map[net.Conn]bool{}}
 	dir, err := os.MkdirTemp("", "amends-net-") // a socket's path has to be short
 	if err != nil {

@@ -39,9 +39,9 @@ func killedWorkers(t *testing.T, protocol broker.GroupProtocol, rng *rand.Rand, 
 		began := time.Now()
 		s.everyPartitionMoves("source")
 		took = append(took, time.Since(began))
+		before := s.number(ownerships)
 		workers[i] = s.role("source", flag)
 		third := s.role("source", flag) // it comes and goes: two more rebalances
-		before := s.number(ownerships)
 		s.moves("a rebalance", ownerships, before)
 		third.stop()
 		rebalances += 3

@@ -46,8 +46,8 @@ func TestC6SixteenProducers(t *testing.T) {
 		})
 	}
 	for range 2 { // rebalances in the middle
-		extra := s.role("source")
 		at := s.number(ownerships)
+		extra := s.role("source")
 		s.moves("a claim", ownerships, at)
 		extra.stop()
 	}
@@ -111,14 +111,17 @@ func TestC30BrokerAwayBetweenCommitAndPublication(t *testing.T) {
 	}
 	pending := s.number(emitted) - s.number(receipted)
 	f.revive() // every role starts while the broker is away and waits for it
-	time.Sleep(outage)
 	for _, role := range roles() {
 		p := f.running[role]
-		if p.Ended() {
+		await(t, role+" says that it waits", func() bool {
+			said := p.Stderr.String()
+			return strings.Contains(said, "waiting") || strings.Contains(said, "not ready") || p.Ended()
+		})
+	}
+	time.Sleep(outage)
+	for _, role := range roles() {
+		if p := f.running[role]; p.Ended() {
 			t.Fatalf("%s did not wait\n%s", role, p.Stderr.Last(5))
-		}
-		if said := p.Stderr.String(); !strings.Contains(said, "waiting") && !strings.Contains(said, "not ready") {
-			t.Errorf("%s does not say that it waits: %s", role, p.Stderr.Last(5))
 		}
 	}
 	if got := s.number(emitted) - s.number(receipted); got != pending || pending < 3 {

@@ -23,8 +23,8 @@ func TestNetworkCut(t *testing.T) {
 			for _, role := range roles() {
 				before[role] = s.number(terms(role))
 			}
-			cut(n)
 			began := time.Now()
+			cut(n)
 			outside := s.start("run -manifest pipeline.json")
 			var took []string
 			for _, role := range roles() {
@@ -35,7 +35,7 @@ func TestNetworkCut(t *testing.T) {
 			s.moves("new rows by the process outside", shown, at)
 			apart := time.Since(began)
 			n.heal()
-			code := inside.refused(apart)
+			code := inside.refused(began)
 			st.stop()
 			found := s.check(st)
 			s.undisturbed()

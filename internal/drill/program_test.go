@@ -88,13 +88,13 @@ func (p *process) stop() time.Duration {
 // unreadable is after how long a commit in flight whose outcome could not be read ends its process with 12 (S12).
 const unreadable = 20 * time.Second
 
-// refused waits for a process that was apart from its services for a while, and was overtaken: it ends with 10, or with 12 where
-// the time of a commit in flight was over before its outcome could be read.
-func (p *process) refused(apart time.Duration) (code int) {
+// refused waits for a process that was apart from its services since about then, and was overtaken: it ends with 10, or with 12 where
+// the time of a commit in flight was over before its outcome could be read, which may be a moment after the services were back.
+func (p *process) refused(apart time.Time) (code int) {
 	p.t.Helper()
 	a := p.Wait()
-	if a.Code != 10 && (a.Code != 12 || apart < unreadable) {
-		p.t.Errorf("%s: code %d after %v apart, want 10\n%s", p.Line, a.Code, apart, p.Stderr.Last(10))
+	if since := time.Since(apart); a.Code != 10 && (a.Code != 12 || since < unreadable) {
+		p.t.Errorf("%s: code %d %v after it was cut off, want 10\n%s", p.Line, a.Code, since, p.Stderr.Last(10))
 	}
 	return a.Code
 }

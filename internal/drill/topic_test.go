@@ -17,7 +17,8 @@ import (
 // transactional returns a client whose records lie in a transaction that has begun.
 func (s *space) transactional(id string) *kgo.Client {
 	s.t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(s.source+id), kgo.DefaultProduceTopic(s.source))
+	c, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(s.source+id), kgo.DefaultProduceTopic(s.source),
+		kgo.TransactionTimeout(5*time.Minute)) // a busy machine takes its time to what ends it
 	if err != nil {
 		s.t.Fatal(err)
 	}
