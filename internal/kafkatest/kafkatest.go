@@ -24,6 +24,9 @@ const brokersEnv = "AMENDS_TEST_BROKERS"
 // startTimeout bounds a start, with the first one's download.
 const startTimeout = 8 * time.Minute
 
+// portPatience is how long another process may have the port of a broker that was stopped.
+const portPatience = time.Minute
+
 // The test binary's broker. A lazily started process is the one state that must outlive a test.
 var (
 	own   = sync.OnceValues(func() (*apache.Kafka, error) { return start(0, "") })
@@ -147,9 +150,15 @@ func (s *Instance) Start() {
 	if s.live {
 		return
 	}
-	k, err := start(s.k.Port(), s.dir)
-	if err != nil {
-		s.t.Fatalf("start broker again: %v", err)
+	var taken *process.PortError
+	for end := time.Now().Add(portPatience); ; time.Sleep(100 * time.Millisecond) {
+		k, err := start(s.k.Port(), s.dir)
+		if err == nil {
+			s.k, s.live = k, true
+			return
+		}
+		if !errors.As(err, &taken) || time.Now().After(end) {
+			s.t.Fatalf("start broker again: %v", err)
+		}
 	}
-	s.k, s.live = k, true
 }

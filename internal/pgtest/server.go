@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 
 // startTimeout bounds a start, an installation of PostgreSQL and an initdb included.
 const startTimeout = 5 * time.Minute
+
+// portPatience is how long another process may have the port of a server that was stopped.
+const portPatience = time.Minute
 
 // settings keep a test server small: as many run as packages are tested at a time. What a drill needs otherwise is given as
 // name=value.
@@ -169,9 +173,15 @@ func (s *Instance) Start() {
 	if s.live {
 		return
 	}
-	pg, err := startIn(s.dir, s.port, false, s.more)
-	if err != nil {
-		s.t.Fatalf("start server again: %v", err)
+	var taken *process.PortError
+	for end := time.Now().Add(portPatience); ; time.Sleep(100 * time.Millisecond) {
+		pg, err := startIn(s.dir, s.port, false, s.more)
+		if err == nil {
+			s.pg, s.live = pg, true
+			return
+		}
+		if !errors.As(err, &taken) || time.Now().After(end) {
+			s.t.Fatalf("start server again: %v", err)
+		}
 	}
-	s.pg, s.live = pg, true
 }
