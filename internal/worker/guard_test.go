@@ -158,11 +158,13 @@ func TestSC22RevokeReturnsAfterTheCommitInFlight(t *testing.T) {
 			<-entered
 		}
 	}
+	part := r.life.running[0]
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
 		r.life.Revoked(ctx, []ledger.Partition{0})
 	}()
+	await(t, "the partition is told to stop", part.stopping) // else the commit in flight may end before
 	select {
 	case <-returned:
 		t.Error("the revoke returned while a commit was in flight")

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"amends/internal/broker"
 	"amends/internal/ledger"
 	"amends/internal/manifest"
+	"amends/internal/store"
 	"amends/internal/store/memory"
 	"amends/internal/wire"
 )
@@ -170,7 +172,11 @@ func (s *stage) drained() {
 	}
 	await(s.t, fmt.Sprintf("the frontiers reach %v", ends), func() bool {
 		for p, end := range ends {
-			if s.frontier(ledger.Partition(p)) < ledger.Frontier(end) {
+			o, err := s.store.Store.Observe(s.ctx(), ledger.Partition(p))
+			if err != nil && !errors.Is(err, store.ErrUnavailable) { // one connection of the pool may be among those that were ended
+				s.t.Fatal(err)
+			}
+			if err != nil || o.Frontier < ledger.Frontier(end) {
 				return false
 			}
 		}
