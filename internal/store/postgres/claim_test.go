@@ -196,7 +196,7 @@ func TestGuardIsLostWithItsSession(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	again, err := db.GuardSource(ctx, "kafka:00")
-	for n := 0; errors.Is(err, store.ErrServiceBusy) && n < 500; n++ { // the server may still be ending the old session
+	for n := 0; errors.Is(err, store.ErrServiceBusy) && n < 9_000; n++ { // the server may still be ending the old session
 		time.Sleep(10 * time.Millisecond)
 		again, err = db.GuardSource(ctx, "kafka:00")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"amends/internal/faultwire"
 	"amends/internal/ledger"
@@ -287,7 +288,7 @@ func TestCommitNotReplicatedIsUnknownAndSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Second) // another process of the server tells the others of it
+	awaitReplication(ctx, t, url, admin)
 	result := make(chan error, 1)
 	go func() { result <- n.Commit(ctx, o.Token, testBatch(0)) }()
 	waiting := int32(0)
@@ -308,9 +309,42 @@ func TestCommitNotReplicatedIsUnknownAndSaysSo(t *testing.T) {
 	}
 }
 
+// awaitReplication waits until commits wait for a standby: another process of the server tells the others of the setting.
+func awaitReplication(ctx context.Context, t *testing.T, url string, admin *pgx.Conn) {
+	t.Helper()
+	conn := connect(t, url)
+	for waits := false; !waits; {
+		written := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(ctx, "COMMENT ON SCHEMA amends IS 'written'")
+			written <- err
+		}()
+		var err error
+		for done := false; !done; {
+			if !waits {
+				const sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
+				if err := admin.QueryRow(ctx, sql, int32(conn.PgConn().PID())).Scan(&waits); err != nil {
+					t.Fatal(err)
+				}
+				if waits {
+					execSQL(t, admin, "SELECT pg_cancel_backend($1)", int32(conn.PgConn().PID()))
+				}
+			}
+			select {
+			case err = <-written:
+				done = true
+			case <-time.After(time.Millisecond):
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestServerRestartAndTimelineChange(t *testing.T) {
 	server := pgtest.Server(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	db := open(t, server.New())
 	cfg, err := manifest.Default("restarted", "kafka:00112233445566778899aabbccddeeff")

@@ -212,11 +212,14 @@ func TestSessionLocksAreGivenUp(t *testing.T) {
 // A huge answer is handed on as it comes, and a reader that has enough ends it.
 func TestRowsAreStreamed(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t, pgtest.Fast)
-	c := open(t, url)
+	c, err := console.Open(t.Context(), pgtest.New(t, pgtest.Fast), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
 	enough := errors.New("enough")
 	n := 0
-	_, err := c.Query(t.Context(), "SELECT generate_series(1, 100000000), repeat('x', 1000)", console.Sink{Columns: func([]console.Column) error { return nil },
+	_, err = c.Query(t.Context(), "SELECT generate_series(1, 100000000), repeat('x', 1000)", console.Sink{Columns: func([]console.Column) error { return nil },
 		Row: func([][]byte) error {
 			if n++; n == 100_000 {
 				return enough
@@ -231,7 +234,7 @@ func TestRowsAreStreamed(t *testing.T) {
 func TestAStatementHasItsTime(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t, pgtest.Fast)
-	c, err := console.Open(t.Context(), url, 50*time.Millisecond)
+	c, err := console.Open(t.Context(), url, time.Second) // in which a busy machine answers what takes no time
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +245,7 @@ func TestAStatementHasItsTime(t *testing.T) {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
-	if got, err := ask(t.Context(), c, "SHOW statement_timeout"); got != "statement_timeout|\n50ms|" {
+	if got, err := ask(t.Context(), c, "SHOW statement_timeout"); got != "statement_timeout|\n1s|" {
 		t.Error(got, err)
 	}
 	if _, err := console.Open(t.Context(), "postgres://x@127.0.0.1:1/none", time.Second); !errors.Is(err, store.ErrUnavailable) {
