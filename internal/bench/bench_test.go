@@ -16,14 +16,18 @@ func TestPeersPublishTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var amends, trigger, serial time.Duration
 	for _, x := range r.Results {
 		if x.Amends.Records != 400 || x.Trigger.Records != 400 || x.Serial.Records == 0 || x.Compared == 0 {
 			t.Errorf("%s measured %+v", x.Workload, x)
 		}
-		if _, err := os.Stat("/proc/self/stat"); err == nil && (x.Amends.Processor <= 0 || x.Trigger.Processor <= 0 || x.Serial.Processor <= 0) {
-			t.Errorf("%s: no processor time in %+v", x.Workload, x)
-		}
+		amends, trigger, serial = amends+x.Amends.Processor, trigger+x.Trigger.Processor, serial+x.Serial.Processor
 	}
+	// Together: one workload alone may take a fast machine less than a tick of each process.
+	if _, err := os.Stat("/proc/self/stat"); err == nil && (amends <= 0 || trigger <= 0 || serial <= 0) {
+		t.Errorf("processor time: amends %v, trigger %v, serial %v", amends, trigger, serial)
+	}
+	t.Logf("processor time: amends %v, trigger %v, serial %v", amends, trigger, serial)
 	var text bytes.Buffer
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ var widget = ledger.StockKey{Item: "widget", Location: "berlin"}
 
 // budget is what a verification may take that has an answer at once, on a busy machine too; short is that of one that waits
 // for what cannot come, with room for what it says then.
-const budget, short = time.Minute, 2 * time.Second
+const budget, short = time.Minute, 5 * time.Second
 
 // job is a verification of w.
 func job(w *pipelinetest.World) *verify.Job {
