@@ -105,7 +105,7 @@ func (s *space) heldLock(before string) {
 	waiting := func() []string {
 		return s.query("SELECT pid FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", int32(other.PgConn().PID()))
 	}
-	held := func(value string, next int64, while func()) {
+	held := func(value string, next int64, while func(pid string)) {
 		tx, err := other.Begin(ctx)
 		if err != nil {
 			s.t.Fatal(err)
@@ -114,20 +114,21 @@ func (s *space) heldLock(before string) {
 			s.t.Fatal(err)
 		}
 		s.load(value)
-		programtest.Await(s.t, "a commit that waits", func() bool { return len(waiting()) == 1 })
-		while()
+		var pids []string
+		programtest.Await(s.t, "a commit that waits", func() bool { pids = waiting(); return len(pids) == 1 })
+		while(pids[0])
 		if err := tx.Rollback(ctx); err != nil {
 			s.t.Fatal(err)
 		}
 		s.frontier(0, next)
 	}
-	held(widget("T-5", 1, "receipt", 1, 5), 7, func() {
-		s.exec("SELECT pg_terminate_backend($1::text::int)", waiting()[0])
+	held(widget("T-5", 1, "receipt", 1, 5), 7, func(pid string) {
+		s.exec("SELECT pg_terminate_backend($1::text::int)", pid)
 		if got := s.one(measured); got != before {
 			s.t.Errorf("a rollback changed %s to %s", before, got)
 		}
 	})
-	held(widget("T-6", 1, "receipt", 1, 6), 8, func() { time.Sleep(300 * time.Millisecond) })
+	held(widget("T-6", 1, "receipt", 1, 6), 8, func(string) { time.Sleep(300 * time.Millisecond) })
 	got := s.one(`SELECT commits, total_records, last_lock_ns >= 300000000 AS long, last_lock_ns <= total_lock_ns AS part, last_pre_commit_ns >= last_lock_ns AS whole,
 		samples[6 * 9 - 1] = last_lock_ns AS sampled FROM amends.partitions WHERE partition = 0`)
 	if got != "6|6|true|true|true|true" {

@@ -41,7 +41,7 @@ func TestSC01SC02SC03SC28WorkedSession(t *testing.T) {
 	if shown := s.run(fmt.Sprintf("amendsctl view-show -brokers %s -manifest pipeline.json", b)); shown == "" {
 		t.Error("view-show printed nothing")
 	}
-	if text := s.run(fmt.Sprintf("amendsctl verify -brokers %s -manifest pipeline.json", b)); !strings.HasPrefix(text, "PASS") {
+	if text := s.run(fmt.Sprintf("amendsctl verify -brokers %s -manifest pipeline.json -timeout %v", b, programtest.Deadline)); !strings.HasPrefix(text, "PASS") {
 		t.Errorf("verify printed %q", text)
 	}
 	s.Env["AMENDS_BROKERS"] = b // the default of -brokers
