@@ -74,7 +74,7 @@ func TestUpAndDownKeepTheData(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	c := Config{Dir: filepath.Join(dir, "s"), PostgresPort: freePort(t), BrokerPort: freePort(t)}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // a first run fetches Kafka
 	defer cancel()
 	defer func() {
 		if err := Down(context.WithoutCancel(ctx), c.Dir, new(bytes.Buffer)); err != nil {

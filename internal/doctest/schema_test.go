@@ -13,6 +13,7 @@ import (
 
 	"amends/internal/kafkatest"
 	"amends/internal/pgtest"
+	"amends/internal/programtest"
 )
 
 // The tables and views are those of a migrated database, and every query of the reference runs on one that holds the
@@ -60,6 +61,9 @@ func workedExample(t *testing.T) string {
 		s.call("source", "load", "-manifest", s.path("demo.json"), "-file", root+"/fixtures/"+file+".jsonl")
 	}
 	s.call("verify", "-deep", "-manifest", s.path("demo.json"))
+	programtest.Await(t, "every receipt is written", func() bool { // a verification does not wait for that
+		return strings.Contains(s.call("status", "-manifest", s.path("demo.json")), "; outbox 0; ")
+	})
 	return url
 }
 
