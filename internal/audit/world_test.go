@@ -28,7 +28,7 @@ import (
 )
 
 // patience bounds the waiting for what roles do by themselves on a busy machine.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // world is a bound namespace on an embedded broker of its own and a real database.
 type world struct {

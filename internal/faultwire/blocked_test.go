@@ -113,7 +113,7 @@ func TestS12CancellationWhileAClaimIsBlocked(t *testing.T) {
 				if err == nil {
 					t.Error("positioned")
 				}
-			case <-time.After(2 * time.Second):
+			case <-time.After(6 * time.Second): // less than the three lock timeouts without it
 				t.Fatal("the assignment goes on after the cancellation")
 			}
 			for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(5 * time.Millisecond) {

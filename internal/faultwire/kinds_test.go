@@ -172,7 +172,7 @@ func (b *blocking) Commit(ctx context.Context, t store.Token, batch *ledger.Batc
 // acknowledgeAgain repeats the last receipt, which is idempotent.
 func acknowledgeAgain(c *cell) error {
 	ctx := context.Background()
-	l, err := c.direct.AcquireService(ctx, store.Relay, 0, "holder", time.Minute)
+	l, err := c.direct.AcquireService(ctx, store.Relay, 0, "holder", time.Hour)
 	must(err)
 	r, err := c.direct.LastReceipt(ctx, 0)
 	must(err)
@@ -331,7 +331,7 @@ func snapshot(c *cell) error {
 // guard takes the loader's guard, at the latest when the server has seen the end of a lost attempt, and gives it up.
 func guard(c *cell) error {
 	ctx := context.Background()
-	for range 200 {
+	for range 4_500 {
 		var g *postgres.Guard
 		err := c.call(ctx, "guard", func(ctx context.Context) (err error) {
 			g, err = c.db.GuardSource(ctx, c.cfg.SourceIncarnation)

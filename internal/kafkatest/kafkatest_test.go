@@ -44,7 +44,7 @@ func TestTopicsAreTheTestsOwnAndRemoved(t *testing.T) {
 				}
 				kafkatest.Topic(t, brokers) // a name that nobody makes is no trouble at the end
 			})
-			for deadline := time.Now().Add(10 * time.Second); exists(t, brokers, topic); time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); exists(t, brokers, topic); time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("topic %s outlived its test", topic)
 				}
