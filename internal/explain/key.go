@@ -108,7 +108,7 @@ func spellings(s string) []string {
 type Known struct {
 	Partition ledger.Partition
 	Frontier  ledger.Frontier
-	Early     bool // the point lies beyond what is decided, so that its answer may still change
+	Early     bool // the point lies beyond what is decided, or may once a commit under way is done: its answer may still change
 }
 
 // known resolves a point in a partition; nil is everything decided.
@@ -129,8 +129,11 @@ func known(ctx context.Context, from *reader.Snapshot, p ledger.Partition, at *P
 		if err != nil {
 			return Known{}, err
 		}
-		k.Early = at.Time.After(moment.Now)
-		k.Frontier, err = from.DecidedBy(ctx, p, k.Frontier, at.Time)
+		if k.Frontier, err = from.DecidedBy(ctx, p, k.Frontier, at.Time); err != nil {
+			return Known{}, err
+		}
+		underway, err := from.Underway(ctx, p, k.Frontier)
+		k.Early = underway || at.Time.After(moment.Now)
 		return k, err
 	case at.Partition != nil && *at.Partition != p:
 		return Known{}, elsewhere(p, *at.Partition)

@@ -239,6 +239,39 @@ func TestSC40CausesAndCoordinates(t *testing.T) {
 	}
 }
 
+// A decision bears the time at which it was written, and is seen once it is committed: until then a time that it may lie before has
+// no final answer, while one that a later decision lies past has.
+func TestATimeIsNotOverWhileACommitIsUnderWay(t *testing.T) {
+	t.Parallel()
+	cfg, records := example(t)
+	s := newStored(t, cfg)
+	for _, rec := range records {
+		s.add(t, rec)
+	}
+	before, last := s.committedAt(0, 3), s.committedAt(0, 4)
+	if !before.Before(last) {
+		t.Fatalf("two decisions have the times %v and %v", before, last)
+	}
+	early := func(why string, at time.Time, frontier ledger.Frontier, want bool) {
+		t.Helper()
+		if x := s.of(explain.Question{Key: cfg.StockKeys[0].Key, At: &explain.Point{Time: at}}); x.Known.Early != want || x.Known.Frontier != frontier {
+			t.Errorf("%s: %+v, want frontier %d, early %v", why, x.Known, frontier, want)
+		}
+	}
+	early("nothing is under way", last, 5, false)
+	for _, end := range []string{"ROLLBACK", "COMMIT"} {
+		for _, statement := range []string{"BEGIN", "SELECT FROM amends.partitions WHERE partition = 0 FOR UPDATE", "UPDATE amends.partitions SET frontier = frontier WHERE partition = 0"} {
+			_, err := s.conn.Exec(t.Context(), statement)
+			s.ok(err)
+			early("after "+statement, last, 5, statement != "BEGIN")
+			early("long over, after "+statement, before, 4, false)
+		}
+		_, err := s.conn.Exec(t.Context(), end)
+		s.ok(err)
+		early("after "+end, last, 5, false)
+	}
+}
+
 // S6: a key is frozen while a transaction is ambiguous, so the record that resolves it changes what was published before by the
 // difference to the first candidate, and whatever else changed meanwhile is measured against the frozen state as well.
 func TestChangeIsAgainstWhatWasPublishedBeforeTheBlock(t *testing.T) {

@@ -70,6 +70,10 @@ func reads(l *looked) map[string]read {
 			return s.Locations(ctx, l.key.Key.Item, 10)
 		},
 		"DecidedBy": func(ctx context.Context, s *reader.Snapshot) (any, error) { return s.DecidedBy(ctx, 0, to, l.at) },
+		"Underway": func(ctx context.Context, s *reader.Snapshot) (any, error) {
+			underway, err := s.Underway(ctx, 0, to)
+			return []bool{underway}, err
+		},
 		"RecordedOf": func(ctx context.Context, s *reader.Snapshot) (any, error) {
 			return s.RecordedOf(ctx, 0, l.key.ID, []string{"T-1"})
 		},
@@ -203,7 +207,7 @@ func readGroups() map[string][]string {
 		"reads of the state":         {"Moment", "Frontiers", "OldestWork", "Leases", "LastVerification", "ServerVersion", "Backend"},
 		"reads of an audit":          {"AuditState", "AuditChunks", "Decided", "Rows"},
 		"reads of exceptions":        {"CountBlocked", "BlockedKeys", "CountRejected", "RejectedRecords", "CountConflicting", "ConflictingRecords", "RecordedOf", "CountsOf"},
-		"reads of an explanation":    {"FindKeys", "Locations", "Entries", "Outputs", "Changed", "Publications", "DecidedBy"},
+		"reads of an explanation":    {"FindKeys", "Locations", "Entries", "Outputs", "Changed", "Publications", "DecidedBy", "Underway"},
 		"reads of what is published": {"PublishedBy"},
 		"reads of a replay":          {"Recorded", "Rebuild"},
 	}

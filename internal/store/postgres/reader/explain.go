@@ -200,6 +200,13 @@ func (r *Snapshot) DecidedBy(ctx context.Context, p ledger.Partition, end ledger
 	return found, nil
 }
 
+// Underway reports whether a partition's last decision in this snapshot lies below from while another one is being committed: that
+// may bear a time that has passed, which DecidedBy does not see yet.
+func (r *Snapshot) Underway(ctx context.Context, p ledger.Partition, from ledger.Frontier) (underway bool, err error) {
+	err = r.session.QueryRow(ctx, []any{&underway}, "underway", r.namespace, int32(p), int64(from))
+	return underway, session.Before(fmt.Sprintf("look for a decision of partition %d under way", p), err)
+}
+
 // decisionFrom returns the first decision at or past an offset, 2^63-1 if there is none.
 func (r *Snapshot) decisionFrom(ctx context.Context, p ledger.Partition, from int64) (int64, time.Time, error) {
 	var offset int64
