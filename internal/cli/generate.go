@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +48,12 @@ of source create without -config; for everything else -config NAMESPACE writes t
 		if o.Conflicts > 0 && o.Law != workload.Mixed {
 			return usage.Errorf("-conflicts belongs to -law mixed")
 		}
-		out := bufio.NewWriterSize(a.Stdout, 1<<20)
+		out := bufio.NewWriterSize(writerOf(func(p []byte) (int, error) {
+			if err := context.Cause(cmd.Context()); err != nil {
+				return 0, err // it may go on for long
+			}
+			return a.Stdout.Write(p)
+		}), 1<<20)
 		if config != "" {
 			if !manifest.ValidNamespace(config) {
 				return usage.Errorf("-config %q: a namespace is [a-z0-9][a-z0-9._-]{0,63}", config)
@@ -63,3 +70,11 @@ of source create without -config; for everything else -config NAMESPACE writes t
 	}
 	return cmd
 }
+
+// writerOf is a function that writes.
+type writerOf func([]byte) (int, error)
+
+var _ io.Writer = writerOf(nil)
+
+// Write calls it.
+func (w writerOf) Write(p []byte) (int, error) { return w(p) }
