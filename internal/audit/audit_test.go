@@ -94,7 +94,7 @@ func TestS10AuditWithoutItsStateRecomputesEverything(t *testing.T) {
 
 // SC35, C28: a tampered row that nothing changes is found by the next full cycle, named with key, day, expected and actual;
 // DRIFT is said in every cycle until a full one finds everything equal, and the audit goes on.
-func TestSC35TamperedRowIsFoundByAFullCycle(t *testing.T) {
+func TestSC35C28TamperedRowIsFoundByAFullCycle(t *testing.T) {
 	t.Parallel()
 	w := begun(t)
 	w.once(w.options(nil))
