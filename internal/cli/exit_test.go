@@ -16,6 +16,7 @@ import (
 
 	"amends/fixtures"
 	"amends/internal/broker"
+	"amends/internal/faultwire"
 	"amends/internal/kafkatest"
 	"amends/internal/manifest"
 	"amends/internal/pgtest"
@@ -118,6 +119,36 @@ func TestAnAddressThatIsNoneIsAWrongCommand(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "localhost"})
 	s.Want(2, "AMENDS_DATABASE_URL: open database: not postgres://", "amends migrate status")
+}
+
+// A second request aborts what the first one waits for: code 1 and a last line that says so. The transaction that was in hand stays
+// open at the server; the next start ends it and goes on.
+func TestASecondSignalAborts(t *testing.T) {
+	t.Parallel()
+	x := newSpace(t)
+	direct := x.Env["AMENDS_DATABASE_URL"]
+	proxy := faultwire.New(t, direct)
+	held := proxy.Arm(faultwire.Hold, 0, faultwire.CommitOf("advance"))
+	x.Env["AMENDS_DATABASE_URL"] = proxy.URL()
+	p := x.Start("amends -role source -manifest @pipeline.json")
+	x.Env["AMENDS_DATABASE_URL"] = direct
+	x.Want(0, "published", "amends source load -manifest @pipeline.json -file "+programtest.Fixture(t, "before.jsonl"))
+	programtest.Await(t, "a COMMIT in hand", held.Done)
+	for began := time.Now(); !p.Ended(); time.Sleep(100 * time.Millisecond) { // the second of one request is none: see below
+		if time.Since(began) > programtest.Deadline {
+			t.Fatalf("it does not end: %s", p.Stderr)
+		}
+		_ = p.Cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	}
+	p.Ends(1, "aborted by a second terminated; starting again is safe")
+	if !strings.Contains(p.Stderr.String(), "draining; a second one aborts") {
+		t.Errorf("the first request: %s", p.Stderr)
+	}
+	again := x.Start("amends run -manifest @pipeline.json")
+	if v := verifyJSON(t, x.run("amends verify -manifest @pipeline.json -deep -o json")); v.Status != "PASS" || v.SourceRecords != 3 || v.Messages != 5 {
+		t.Errorf("%+v", v)
+	}
+	again.Stop(stopsWithin)
 }
 
 // One request may arrive as two signals: timeout(1) sends it to the process and to its group.
