@@ -60,7 +60,10 @@ func TestMigratePlanOfEmptyAndOlderDatabases(t *testing.T) {
 	if a := s.call(0, "amends migrate status"); a.First() != fmt.Sprintf("%d migrations are missing", len(empty)) {
 		t.Errorf("nothing may be applied by a plan: %q", a.First())
 	}
-	s.call(0, "amends migrate up")
+	up := s.call(0, "amends migrate up")
+	if last := len(empty); up.First() != fmt.Sprintf("up to date: version %d; %[1]d migrations applied", last) || strings.Count(up.Stdout, "\n") != last+1 {
+		t.Errorf("an empty database: %s", up.Stdout)
+	}
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

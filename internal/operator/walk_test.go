@@ -47,6 +47,7 @@ var healthy = []row{
 	{question: "are two the same", line: "compare -with @pipeline.json", first: `EQUAL  demo and demo hold the same 4 outputs`, schema: "compare"},
 	{question: "upgrade: where am I", line: "migrate status", first: `up to date: version \d+`, schema: "migrate-status"},
 	{question: "upgrade: what would be", line: "migrate plan", first: `nothing to do: the schema is up to date`, schema: "migrate-plan"},
+	{question: "upgrade", line: "migrate up", first: `up to date: version \d+; 0 migrations applied`, schema: "migrate-up", once: true},
 	{question: "how far is it", line: "inspect", first: `lag 0; outbox 0; 0 blocked keys; quarantine 0; .*`, schema: "inspect"},
 	{question: "what does the view hold", line: "view show", first: `demo: live snapshot, not a verification`, schema: "view-show"},
 	{question: "anything else", line: "sql -c 'SELECT day, close FROM balances WHERE present ORDER BY day'", first: `day         close`, schema: "sql"},

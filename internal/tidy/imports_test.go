@@ -96,7 +96,7 @@ var table = map[string]rule{
 	"cli/show":         {internal: "cli/target manifest store store/postgres broker verify usage progress embedded showcase/account showcase/crash", external: "github.com/spf13"},
 	"cli/restore":      {internal: "ledger manifest wire store verify report inspect provision recovery progress usage cli/target cli/watch phrase", external: "github.com/spf13"},
 	"cli/console":      {internal: "report store/postgres/console usage cli/target cli/watch phrase", external: "github.com/spf13 golang.org/x"},
-	"cli/migrate":      {internal: "store store/postgres store/postgres/grants usage cli/target cli/watch", external: "github.com/spf13"},
+	"cli/migrate":      {internal: "store store/postgres store/postgres/grants usage cli/target cli/watch phrase", external: "github.com/spf13"},
 	"cli/operate":      {internal: "cli/target cli/watch ledger manifest store store/postgres store/postgres/reader broker usage health inspect provision diagnose telemetry web store/postgres/checkup phrase", external: "github.com/spf13"},
 	"cli/importing":    {internal: "broker usage progress provision intake cli/target phrase", external: "github.com/spf13"},
 	"cli":              {internal: "cli/migrate cli/console cli/importing cli/restore cli/manual cli/show cli/proof cli/operate cli/query cli/target cli/watch ledger manifest wire journal workload store store/postgres broker worker delivery lease verify report usage phrase progress inspect provision recovery roles embedded embedded/apache showcase bench sim sim/choice sim/campaign @fixtures", external: "github.com/spf13 golang.org/x github.com/goccy/go-yaml"},

@@ -11,6 +11,7 @@ import (
 
 	"amends/internal/cli/target"
 	"amends/internal/cli/watch"
+	"amends/internal/phrase"
 	"amends/internal/store"
 	"amends/internal/store/postgres"
 	"amends/internal/usage"
@@ -21,26 +22,63 @@ const misfit = 13
 
 // Up builds the command that applies missing migrations.
 func Up(e *target.Env) *cobra.Command {
-	return &cobra.Command{
-		Short:   "Apply missing migrations",
-		Long:    "Applies what the database's amends schema lacks, one migration after the other, in one transaction under a lock. Applied ones are checked, never changed. migrate plan says what it would do.",
-		Example: "  AMENDS_DATABASE_URL=postgres://… amends migrate up",
-		Args:    usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), target.Migrating)
-			defer cancel()
-			db, err := e.Database(ctx)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			if err := db.Migrate(ctx); err != nil {
-				return err
-			}
-			fmt.Fprintln(e.Stderr, "the schema is up to date")
-			return nil
-		},
+	cmd := &cobra.Command{
+		Short: "Apply missing migrations",
+		Long:  "Applies what the database's amends schema lacks, one migration after the other, in one transaction under a lock, and says which. Applied ones are checked, never changed. migrate plan says what it would do.",
+		Example: `  AMENDS_DATABASE_URL=postgres://… amends migrate up
+  amends migrate up -o json`,
+		Args: usage.NoArgs,
 	}
+	e.OutputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		asJSON, err := e.JSON()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), target.Migrating)
+		defer cancel()
+		db, err := e.Database(ctx)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		before, err := db.MigrationStatus(ctx)
+		if err != nil {
+			return err
+		}
+		if err := db.Migrate(ctx); err != nil {
+			return err
+		}
+		return raised(e, before, asJSON)
+	}
+	return cmd
+}
+
+// raised says what was missing and is applied now. Who migrates at the same time may have done it.
+func raised(e *target.Env, before []store.Migration, asJSON bool) error {
+	type jsonStep struct {
+		Version int    `json:"version"`
+		Name    string `json:"name"`
+	}
+	last, steps := 0, []jsonStep{}
+	for _, m := range before {
+		if last = m.Version; !m.Applied {
+			steps = append(steps, jsonStep{m.Version, m.Name})
+		}
+	}
+	if asJSON {
+		return json.NewEncoder(e.Stdout).Encode(struct {
+			Schema  int        `json:"schema"`
+			Version int        `json:"version"`
+			Applied []jsonStep `json:"applied"`
+		}{1, last, steps})
+	}
+	w := tabwriter.NewWriter(e.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "up to date: version %d; %s applied\n", last, phrase.Counted(len(steps), "migration"))
+	for _, m := range steps {
+		fmt.Fprintf(w, "%d\t%s\n", m.Version, m.Name)
+	}
+	return w.Flush()
 }
 
 // Status builds the command that shows which migrations are applied.
