@@ -134,6 +134,7 @@ func TestProblemsByLine(t *testing.T) {
 		"an open quote":      {"\"a,x,9,2026-01-03,5\n", "line 3 column 21: a quote is not closed"},
 		"another encoding":   {"B\xfccher,x,9,2026-01-03,5\n", `line 3: column "sku" holds byte 0xFC after "B"`},
 		"another content":    {"a,x,1,2026-01-03,6\n", `line 3: transaction "1" of item "a" at location "x" has revision 1 already, with another content`},
+		"all of a row":       {",,9,2025-02-30,5.125\n", `line 3: quantity "5.125" has more than 2 decimal places, which is the namespace's quantity_scale; day "2025-02-30" is no date as YYYY-MM-DD; item "" is not 1 to 512 bytes of text; location ""`},
 		"an empty item":      {",x,9,2026-01-03,5\n", `line 3: item "" is not 1 to 512 bytes`},
 		"a large identifier": {strings.Repeat("é", 257) + ",x,9,2026-01-03,5\n", "line 3: item"},
 	} {

@@ -33,7 +33,7 @@ type Mapper struct {
 type Result struct {
 	Assertions []ledger.Assertion // one, or two where the row is also its own correction; the mapper's until the next row
 	LeftOut    string             // why the row says nothing: the part of the mapping file, "" where it says something
-	Problem    string             // why it cannot be read, "" where it can
+	Problem    string             // why it cannot be read, all of it with semicolons between, "" where it can
 }
 
 // row is one row while it is mapped.
@@ -63,11 +63,11 @@ func (m *Mapper) Map(fields []string) (Result, error) {
 	}
 	m.said = m.said[:0]
 	payload, out, bad := m.payload(&r, &m.first)
-	if bad != "" || out != "" {
-		return Result{LeftOut: out, Problem: bad}, nil
+	if out != "" {
+		return Result{LeftOut: out}, nil
 	}
 	a := ledger.Assertion{Key: ledger.StockKey{Item: m.item.of(&r), Location: m.location.of(&r)}, TxnID: m.txn.of(&r), Payload: payload}
-	if bad := identity(&a); bad != "" {
+	if bad = and(bad, identity(&a)); bad != "" {
 		return Result{Problem: bad}, nil
 	}
 	m.said = append(m.said, a)
@@ -96,14 +96,22 @@ func (m *Mapper) secondOf(r *row, a ledger.Assertion) string {
 	return bad
 }
 
+// and joins what is wrong with one row; either may be "".
+func and(bad, more string) string {
+	if bad == "" || more == "" {
+		return bad + more
+	}
+	return bad + "; " + more
+}
+
 // identity names what S3 would refuse without saying which column it came from.
-func identity(a *ledger.Assertion) string {
+func identity(a *ledger.Assertion) (bad string) {
 	for _, part := range []struct{ name, value string }{{"item", a.Key.Item}, {"location", a.Key.Location}, {"txn_id", a.TxnID}} {
 		if !ledger.ValidIdentifier(part.value) {
-			return fmt.Sprintf("%s %.60q is not 1 to 512 bytes of text", part.name, part.value)
+			bad = and(bad, fmt.Sprintf("%s %.60q is not 1 to 512 bytes of text", part.name, part.value))
 		}
 	}
-	return ""
+	return bad
 }
 
 // number gives the row's records their revisions.
@@ -138,6 +146,10 @@ func (m *Mapper) payload(r *row, as *record) (p ledger.Payload, out, bad string)
 	is, bad := m.outcome(r, as)
 	switch {
 	case bad != "":
+		if as.day.value.of(r) != "" { // a cancelled row may have none
+			_, wrong := as.day.of(r)
+			bad = and(bad, wrong)
+		}
 		return p, "", bad
 	case is == leftOut:
 		return p, "kind", ""
@@ -145,23 +157,30 @@ func (m *Mapper) payload(r *row, as *record) (p ledger.Payload, out, bad string)
 		return ledger.Payload{State: ledger.Cancelled}, "", ""
 	}
 	n, bad := m.quantity(r, as)
-	if bad != "" {
-		return p, "", bad
-	}
 	switch ignored := is.movement() && (as.quantity.absolute || as.kinds.bySign); {
+	case bad != "":
 	case n.negative && n.units != 0 && !ignored:
-		return p, "", fmt.Sprintf("quantity %q is negative, and %s has none below 0; kind may choose by sign, or quantity have sign: ignore", as.quantity.value.of(r), outcomes[is])
+		bad = fmt.Sprintf("quantity %q is negative, and %s has none below 0; kind may choose by sign, or quantity have sign: ignore", as.quantity.value.of(r), outcomes[is])
 	case n.units == 0 && is.movement() && as.quantity.zeroOut:
 		return p, "quantity: zero", ""
 	case n.units == 0 && is.movement():
-		return p, "", fmt.Sprintf("quantity %q of %s is 0; quantity: zero: leave_out leaves such rows out", as.quantity.value.of(r), outcomes[is])
+		bad = fmt.Sprintf("quantity %q of %s is 0; quantity: zero: leave_out leaves such rows out", as.quantity.value.of(r), outcomes[is])
 	}
-	text := as.day.value.of(r)
-	day, ok := as.day.format.parse(text)
-	if !ok {
-		return p, "", fmt.Sprintf("day %q is no date as %s", text, as.day.format.source)
+	day, wrong := as.day.of(r)
+	if bad = and(bad, wrong); bad != "" {
+		return p, "", bad
 	}
 	return ledger.Payload{State: ledger.Active, Day: day, Kind: is.kind(), Quantity: ledger.Quantity(n.units)}, "", ""
+}
+
+// of reads a row's day, or says why it cannot be read.
+func (d *dayOf) of(r *row) (ledger.Day, string) {
+	text := d.value.of(r)
+	day, ok := d.format.parse(text)
+	if !ok {
+		return 0, fmt.Sprintf("day %q is no date as %s", text, d.format.source)
+	}
+	return day, ""
 }
 
 // outcome says what a record is.
