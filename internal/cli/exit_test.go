@@ -3,7 +3,6 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -161,13 +160,19 @@ func TestTwoSignalsAtOnceAreOneRequest(t *testing.T) {
 			t.Fatalf("it does not wait: %s", p.Stderr.String())
 		}
 	}
+	began := time.Now()
 	for range 2 {
 		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			break // it ended already
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if a := p.Wait(); a.Code != 0 || strings.Contains(a.Stderr, "aborted") {
+	apart := time.Since(began)
+	a := p.Wait()
+	if apart > 200*time.Millisecond && a.Is(1, "aborted by a second terminated") {
+		return // this machine stood still between the two: they were not at once
+	}
+	if a.Code != 0 || strings.Contains(a.Stderr, "aborted") {
 		t.Errorf("%d: %s", a.Code, a.Stderr)
 	}
 }
@@ -356,12 +361,13 @@ func TestBusyGuardAndIncomplete(t *testing.T) {
 	}
 	load := "amends source load -manifest @pipeline.json -file " + programtest.Fixture(t, "before.jsonl")
 	x.Want(1, x.source+" is busy: another load, an import or a quiesced verification of it runs; run this again", load)
-	x.Want(3, "LOAD_RUNNING", "amends verify -manifest @pipeline.json -timeout 300ms")
+	// The budget is for opening the database too, which a busy machine may need a second for.
+	x.Want(3, "LOAD_RUNNING", "amends verify -manifest @pipeline.json -timeout 4s")
 	if err := g.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	x.Want(0, "", load)
-	x.Want(3, "SOURCE_NOT_PROCESSED partition 0 offset 0", "amends verify -manifest @pipeline.json -timeout 300ms")
+	x.Want(3, "SOURCE_NOT_PROCESSED partition 0 offset 0", "amends verify -manifest @pipeline.json -timeout 4s")
 	x.Want(0, "", "amends verify -manifest @pipeline.json -live")
 }
 
@@ -378,14 +384,13 @@ func TestSC38NoStandbyEndsWithFenced(t *testing.T) {
 func TestServicesAway(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nowhere := closed.Addr().String()
-	closed.Close()
+	const nowhere = "127.0.0.1:1" // no port that the kernel would give to another test
+	const soon = 15 * time.Second // a command that did not heed its flag would wait 20 s, a role without end
 	began := time.Now()
-	x.role(1, "broker unavailable", "amends -role source -manifest @pipeline.json -max-wait 500ms -brokers "+nowhere)
+	x.role(1, "broker unavailable", "amends -role source -manifest @pipeline.json -max-wait 3s -brokers "+nowhere) // time for the database, which is there
+	if d := time.Since(began); d > soon {
+		t.Errorf("giving up took %v", d)
+	}
 	file := x.Write("before.jsonl", fixtures.Before)
 	for _, line := range []string{"source create -namespace late -topic late", "output create -manifest " + x.Path("pipeline.json") + " -topic late",
 		"source load -manifest " + x.Path("pipeline.json") + " -file " + file} { // commands wait too, 20 s at most (S12)
@@ -406,13 +411,14 @@ func TestServicesAway(t *testing.T) {
 	u.Host, u.User = nowhere, url.UserPassword("someone", password)
 	x.Env["AMENDS_DATABASE_URL"] = u.String()
 	for _, line := range []string{"amends -role source -manifest @pipeline.json -max-wait 300ms", "amends verify -manifest @pipeline.json -timeout 300ms"} {
+		began := time.Now()
 		a := x.Call(t.Context(), line)
 		if a.Code != 1 || !strings.Contains(a.Cause(), "database unavailable") || strings.Contains(a.Stderr+a.Stdout, password) {
 			t.Errorf("%s: code %d\n%s", line, a.Code, a.Stderr)
 		}
-	}
-	if d := time.Since(began); d > 25*time.Second {
-		t.Errorf("giving up took %v", d)
+		if d := time.Since(began); d > soon {
+			t.Errorf("%s: giving up took %v", line, d)
+		}
 	}
 }
 
