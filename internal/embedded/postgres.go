@@ -29,6 +29,8 @@ const (
 	readyTimeout    = 60 * time.Second // crash recovery included
 	stopTimeout     = 30 * time.Second // a fast shutdown writes a checkpoint
 	connectTimeout  = 5 * time.Second
+	yieldTimeout    = 10 * time.Second // a server whose port another one took has ended by then
+	portTries       = 5
 	readyPollPeriod = 10 * time.Millisecond
 )
 
@@ -120,7 +122,7 @@ func (p *Postgres) start(ctx context.Context, o *PostgresOptions) error {
 // be lost to another process: both are tried again for a while.
 func (p *Postgres) launch(ctx context.Context, as runAs, o *PostgresOptions) error {
 	deadline := time.Now().Add(lingerTimeout)
-	for {
+	for try := 1; ; try++ {
 		if err := p.choosePort(o); err != nil {
 			return err
 		}
@@ -137,8 +139,9 @@ func (p *Postgres) launch(ctx context.Context, as runAs, o *PostgresOptions) err
 			return fmt.Errorf("start PostgreSQL: %w", &process.SpaceError{Dir: p.dir, Need: process.MinSpaceBytes})
 		}
 		lingering := strings.Contains(said, "postmaster.pid") || strings.Contains(said, "shared memory block")
-		retry := lingering || o.Port == 0 && strings.Contains(said, "could not create any TCP/IP sockets")
-		if p.child.Alive() || !retry || time.Now().After(deadline) || ctx.Err() != nil {
+		lost := o.Port == 0 && strings.Contains(said, "could not create any TCP/IP sockets")
+		retry := lingering && time.Now().Before(deadline) || lost && try < portTries
+		if p.child.Alive() || !retry || ctx.Err() != nil {
 			return fmt.Errorf("start PostgreSQL %s in %s: %w\n%s", p.bins.Version, p.dir, err, process.LastLines(said, 8))
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -202,27 +205,52 @@ func (p *Postgres) args(o *PostgresOptions) []string {
 	return args
 }
 
-// awaitReady waits until the server accepts a connection, which during recovery it does not.
+// awaitReady waits until the server accepts a connection, which during recovery it does not. Another server may have taken the
+// port at the same moment and answer instead: then this one ends.
 func (p *Postgres) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		conn, err := p.connect(ctx, "postgres")
+		err := p.answers(ctx)
 		if err == nil {
-			return conn.Close(ctx)
+			return nil
 		}
 		var refused *pgconn.PgError
-		if errors.As(err, &refused) && refused.Code != "57P03" { // 57P03: it is starting
-			return fmt.Errorf("connect: %w", err)
+		wait := readyPollPeriod
+		final := errors.As(err, &refused) && refused.Code != "57P03" // 57P03: it is starting
+		if final {
+			wait = yieldTimeout
 		}
 		select {
 		case <-p.child.Done():
 			return fmt.Errorf("the server ended: %w", p.child.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the server: %w", ctx.Err())
-		case <-time.After(readyPollPeriod):
+			return fmt.Errorf("wait for the server: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(wait):
+			if final {
+				return fmt.Errorf("connect: %w", err)
+			}
 		}
 	}
+}
+
+// answers returns nil when this server answers, and not another one on its port.
+func (p *Postgres) answers(ctx context.Context) error {
+	conn, err := p.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	var data string
+	err = conn.QueryRow(ctx, "SHOW data_directory").Scan(&data)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return err
+	}
+	own, err := os.Stat(filepath.Join(p.dir, dataName))
+	found, missing := os.Stat(data)
+	if err == nil && (missing != nil || !os.SameFile(own, found)) {
+		return fmt.Errorf("port %d is that of the server of %s", p.port, data)
+	}
+	return nil
 }
 
 func (p *Postgres) connect(ctx context.Context, database string) (*pgx.Conn, error) {

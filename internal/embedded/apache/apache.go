@@ -2,6 +2,7 @@ package apache
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed" // the configuration beside this file
 	"errors"
 	"fmt"
@@ -63,7 +64,8 @@ type Kafka struct {
 	lock             *process.Lock
 	dir              string
 	listeners        []Listener
-	ports            []int // of the listeners
+	ports            []int  // of the listeners
+	mark             string // of this start, which its metadata has as the broker's rack
 	port, controller int
 }
 
@@ -167,7 +169,8 @@ func (k *Kafka) writeConfiguration() error {
 			settings += "listener.name." + strings.ToLower(l.Name) + "." + name + "=" + l.Settings[name] + "\n"
 		}
 	}
-	text := properties + "controller.quorum.voters=1@" + process.Address(k.controller) + "\n" + listeners + "\n" + protocols + "\n" + settings +
+	k.mark = "start-" + rand.Text()
+	text := properties + "broker.rack=" + k.mark + "\ncontroller.quorum.voters=1@" + process.Address(k.controller) + "\n" + listeners + "\n" + protocols + "\n" + settings +
 		"log.dirs=" + k.logs() + "\n"
 	if err := process.WriteFile(filepath.Join(k.dir, "server.properties"), []byte(text)); err != nil {
 		return err
@@ -188,7 +191,8 @@ func (k *Kafka) spawn(programs *install) (int64, error) {
 	return from, err
 }
 
-// awaitReady waits until the broker answers and is registered with its controller.
+// awaitReady waits until the broker answers and is registered with its controller. Another broker may have taken the port at the
+// same moment and answer instead: then this one ends.
 func (k *Kafka) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -200,7 +204,7 @@ func (k *Kafka) awaitReady(ctx context.Context) error {
 	admin := kadm.NewClient(client)
 	for {
 		seen, err := admin.BrokerMetadata(ctx)
-		if err == nil && len(seen.Brokers) == 1 && seen.Controller >= 0 {
+		if err == nil && len(seen.Brokers) == 1 && seen.Controller >= 0 && seen.Brokers[0].Rack != nil && *seen.Brokers[0].Rack == k.mark {
 			return nil
 		}
 		select {
