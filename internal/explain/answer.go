@@ -86,6 +86,9 @@ func walk(ctx context.Context, from *reader.Snapshot, cfg *manifest.Config, q *Q
 	a := NewAccount(key.Partition, cfg.LedgerOrigin, terms.OpeningBalance)
 	err = from.Entries(ctx, key, 0, answer.Known.Frontier, published, func(e *reader.Entry) error {
 		c := a.Add(e)
+		if c.Class == ledger.Conflict && c.Before == nil {
+			return fmt.Errorf("the conflict of partition %d offset %d contradicts nothing: %w", key.Partition, e.Decision.Offset, store.ErrIntegrity)
+		}
 		for i := range e.Decision.Changes {
 			if fn == nil || !q.asks(&e.Decision.Changes[i]) {
 				continue

@@ -24,6 +24,7 @@ func TestTamperedJournalIsNotExplained(t *testing.T) {
 	for _, c := range []struct{ what, change, back string }{
 		{"another quantity", "UPDATE amends.journal SET quantity = quantity + 1 WHERE source_offset = 3", "UPDATE amends.journal SET quantity = quantity - 1 WHERE source_offset = 3"},
 		{"another class", "UPDATE amends.journal SET class = 1 WHERE source_offset = 1", "UPDATE amends.journal SET class = 2 WHERE source_offset = 1"},
+		{"a conflict of nothing", "UPDATE amends.journal SET class = 3 WHERE source_offset = 0", "UPDATE amends.journal SET class = 2 WHERE source_offset = 0"},
 		{"a damaged body", "UPDATE amends.journal SET body = set_byte(body, 3, get_byte(body, 3) # 1) WHERE source_offset = 2",
 			"UPDATE amends.journal SET body = set_byte(body, 3, get_byte(body, 3) # 1) WHERE source_offset = 2"},
 	} {
