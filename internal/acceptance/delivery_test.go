@@ -167,6 +167,7 @@ func TestC4C33C36VersionsWhileNobodyPublishes(t *testing.T) {
 
 // Cancelled without a trace: the only transaction of a day takes its row with it, and no table and no page keeps a close of
 // that day (C13). A cancelled record counts nowhere and both records stay in the history (C25).
+// Shows B9.
 func TestC13C25NothingGhostlyIsLeft(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")

@@ -27,6 +27,7 @@ const measured = `SELECT commits, total_records, total_accepted, total_rejected,
 
 // Measurements (SC42): none before the first commit; counted once under both outcomes of a lost COMMIT; unchanged by a
 // rollback, a fence and an offset gap; kept over a restart and a new owner; the time of a wait for the lock is seen.
+// Shows F2.
 func TestSC42Measurements(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
@@ -218,6 +219,7 @@ func (s *space) refusesOtherBindings(bound string) {
 
 // A start with another threshold, opening balance, origin, partition count or digest is refused before anything is read: no
 // epoch is installed and no record processed (SC29).
+// Shows F18.
 func TestSC29ChangedConfiguration(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
@@ -453,6 +455,7 @@ func oldColumns(columns string) string {
 }
 
 // A changed checksum, a gap and a newer schema are refused with what differs, and nothing is applied (SC36).
+// Shows F18.
 func TestSC36OtherSchemasAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")

@@ -100,6 +100,7 @@ func bombs(good string) []fault {
 
 // Each rejection code ends in quarantine with exact bytes, lengths and coordinates, and the next record is processed; nothing
 // that a hostile source sends ends the role (SC15, C31, C35).
+// Shows F15, I15.
 func TestSC15C31C35EveryRejectionInQuarantine(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, twoKeys)
@@ -234,6 +235,7 @@ func TestSC37C40IdentifiersKeepTheirBytes(t *testing.T) {
 }
 
 // Timestamps that go backwards decide nothing: the order is that of offsets (C32).
+// Shows F16.
 func TestC32TimestampsGoBackwards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "")
@@ -315,6 +317,7 @@ func TestSC33DeepCorrectionOnTheWholePath(t *testing.T) {
 }
 
 // 100,000 invalid records between valid ones are all quarantined; how fast is reported beside as many valid ones (SC34).
+// Shows F15, I22.
 func TestSC34ManyInvalidRecords(t *testing.T) {
 	t.Parallel()
 	n := pace.Of(100_000)

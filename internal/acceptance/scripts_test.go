@@ -144,6 +144,7 @@ func (m *message) words(t *testing.T) string {
 
 // Every script of the engine through the whole path, in one namespace: loader, worker, relay, view and verification. For each
 // record the journal holds the class, and the topic the outputs, that the script states. Subtests carry the ids.
+// Shows I10.
 func TestScriptsOnTheWholePath(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../engine/testdata/scripts/*.txt")

@@ -15,6 +15,7 @@ import (
 
 // The worked session of the documentation as it is written there, a process a line: the worked example's eleven envelopes
 // byte for byte, PASS, source frontier 5, sequences 0 to 10. Two source processes share two partitions.
+// Shows B9.
 func TestSC01SC02SC03SC28WorkedSession(t *testing.T) {
 	t.Parallel()
 	s := &space{shell: newShell(t), name: "pipeline-demo-1", brokers: kafkatest.Brokers(t)}

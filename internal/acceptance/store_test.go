@@ -182,6 +182,7 @@ func openPostgres(t *testing.T) *postgres.DB {
 
 // I9 on PostgreSQL: 200 random histories, committed under random batch cuts with the worker started again in between, leave
 // what one record a batch and no restart decides: the same journal and the same envelope bytes.
+// Shows I9.
 func TestI9SameBytesOnPostgresUnderAnyCut(t *testing.T) {
 	t.Parallel()
 	histories := pace.Of(200)

@@ -77,6 +77,7 @@ func token(subject string, until time.Time) string {
 
 // Reliability 4 and 5: the worked session over SASL_SSL, passwords rotated under running roles, client certificates, tokens, every
 // refusal, and no secret in anything that was said, written or started.
+// Shows F19.
 func TestKafkaWithTLSAndCredentials(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.SecuredServer(t)

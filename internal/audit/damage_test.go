@@ -41,6 +41,7 @@ var others = map[string]string{
 	"audit_chunks": "an accelerator", "rebuilds": "of a rebuild",
 }
 
+// TestI20EveryColumnIsDecided shows I20.
 func TestI20EveryColumnIsDecided(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -279,6 +280,7 @@ func (d *damage) named(x *verify.Difference) bool {
 
 // I20: each single corruption of what the contract determines of the view, the journal and the evidence is found, and what is
 // named first is what was damaged.
+// Shows I20.
 func TestI20CorruptedRowsAreFoundAndNamed(t *testing.T) {
 	t.Parallel()
 	w := damaged(t)

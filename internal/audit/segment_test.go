@@ -122,6 +122,7 @@ func spoil(r *rand.Rand, x *kmsg.Record) string {
 }
 
 // I20: each output record that is rewritten in the stopped broker's log, with a valid checksum, is found and named.
+// Shows I20.
 func TestI20RewrittenOutputRecordsAreFoundAndNamed(t *testing.T) {
 	t.Parallel()
 	w := damaged(t)

@@ -274,6 +274,7 @@ func TestCheckIdentityNamesEachDifference(t *testing.T) {
 }
 
 // SC23, S13: aborted data is never returned, control records neither, and both the gap and the trailing marker are seen.
+// Shows B5.
 func TestSC23AbortedTransactionsAndTrailingMarkers(t *testing.T) {
 	each(t, checkSC23AbortedTransactionsAndTrailingMarkers)
 }
@@ -322,6 +323,7 @@ func checkSC23AbortedTransactionsAndTrailingMarkers(t *testing.T, o Options, nam
 }
 
 // S13: nothing past the last record returned is seen while a transaction is open, whatever the high watermark says.
+// Shows F14.
 func TestOpenTransactionHoldsBackAndIsNamed(t *testing.T) {
 	each(t, checkOpenTransactionHoldsBackAndIsNamed)
 }
@@ -438,6 +440,7 @@ func checkSC24OutOfRange(t *testing.T, o Options, name string) {
 }
 
 // SC24, I23: no byte of a recreated topic is returned or written.
+// Shows B7.
 func TestSC24RecreatedTopic(t *testing.T) { each(t, checkSC24RecreatedTopic) }
 
 func checkSC24RecreatedTopic(t *testing.T, o Options, name string) {
@@ -510,6 +513,7 @@ func checkSC24RecreatedTopic(t *testing.T, o Options, name string) {
 }
 
 // A reply that never comes is an unknown outcome with the acknowledged prefix kept apart.
+// Shows B2.
 func TestProduceUnknownOutcome(t *testing.T) {
 	c, o := cluster(t)
 	o.DeliveryTimeout = 5 * time.Second // what the first one may take, and the second one takes
@@ -537,6 +541,7 @@ func TestProduceUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestProduceCancelledIsUnknown shows B2.
 func TestProduceCancelledIsUnknown(t *testing.T) {
 	c, o := cluster(t)
 	topic := create(t, openAdmin(t, o), "out", 1)

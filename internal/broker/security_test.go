@@ -86,6 +86,7 @@ func TestTLSAndPasswords(t *testing.T) {
 }
 
 // A client certificate is shown, and one that the broker does not trust is refused.
+// Shows F19.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	a, stranger := kafkatest.NewAuthority(t), kafkatest.NewAuthority(t)
@@ -121,6 +122,7 @@ func TestClientCertificate(t *testing.T) {
 }
 
 // Files are read for every new connection: what was right once is waited for while it is replaced, and what never was is refused.
+// Shows F19.
 func TestCredentialsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	a := kafkatest.NewAuthority(t)

@@ -365,6 +365,7 @@ func schedules(t *testing.T) uint64 {
 
 // The real client under virtual time: whatever happens, what was written is processed, published and applied once, and an
 // independent verification says so.
+// Shows B1, B7, I1, I2, I4, I23.
 func TestSC18SC22SC24T2RealClientUnderVirtualTime(t *testing.T) {
 	n := schedules(t)
 	began := time.Now()

@@ -74,6 +74,7 @@ var codes = map[string]struct {
 
 // I25: every error that a package of the roles and commands exports has one exit code, also where it was wrapped; which of two
 // counts that came together is fixed.
+// Shows I25.
 func TestI25EveryErrorHasOneCode(t *testing.T) {
 	var exported []string
 	for _, pkg := range []string{"store", "broker", "worker", "delivery", "journal", "provision", "recovery", "verify"} {

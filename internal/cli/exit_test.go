@@ -122,6 +122,7 @@ func TestAnAddressThatIsNoneIsAWrongCommand(t *testing.T) {
 
 // A second request aborts what the first one waits for: code 1 and a last line that says so. The transaction that was in hand stays
 // open at the server; the next start ends it and goes on.
+// Shows F17.
 func TestASecondSignalAborts(t *testing.T) {
 	t.Parallel()
 	x := newSpace(t)
@@ -151,6 +152,7 @@ func TestASecondSignalAborts(t *testing.T) {
 }
 
 // One request may arrive as two signals: timeout(1) sends it to the process and to its group.
+// Shows F17.
 func TestTwoSignalsAtOnceAreOneRequest(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, map[string]string{"AMENDS_DATABASE_URL": "postgres://amends@127.0.0.1:1/none", "AMENDS_BROKERS": "127.0.0.1:1"})

@@ -14,6 +14,7 @@ import (
 )
 
 // C2: a client that reports success and fewer offsets than messages has acknowledged no more than those.
+// Shows B1.
 func TestReceiptNeedsEveryAcknowledgement(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	w.commit(t, 0, worked(t)...)
@@ -40,6 +41,7 @@ func TestReceiptNeedsEveryAcknowledgement(t *testing.T) {
 }
 
 // A relay whose lease may be another's by now sends nothing and says so; it goes on once the lease is renewed.
+// Shows B3.
 func TestSC38RelayWithoutACurrentLeaseSendsNothing(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	w.commit(t, 0, worked(t)...)

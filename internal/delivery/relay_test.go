@@ -55,6 +55,7 @@ func TestSC28WorkedExampleThroughRelayAndView(t *testing.T) {
 }
 
 // TestSC16CrashBetweenAcknowledgementAndReceipt: the next relay finds the records in the tail, adds none and writes receipts.
+// Shows F3, B1.
 func TestSC16CrashBetweenAcknowledgementAndReceipt(t *testing.T) {
 	for _, pageOutputs := range []int{1, 4, 100} {
 		w := newWorld(t, twoPartitions)
@@ -86,6 +87,7 @@ func TestSC16CrashBetweenAcknowledgementAndReceipt(t *testing.T) {
 }
 
 // TestLostReceiptReplies: an unknown receipt is read back, and only the receipt is tried again (S12).
+// Shows I8.
 func TestLostReceiptReplies(t *testing.T) {
 	for name, fault := range map[string]func(n int, do func() error) error{
 		"reply lost": func(n int, do func() error) error {
@@ -138,6 +140,7 @@ func TestReceiptIsGivenUpAfterThreeAttempts(t *testing.T) {
 
 // TestUnknownSends: the client is closed and the tail read before anything is sent again; no order is broken, and what
 // was written is not written twice.
+// Shows B2.
 func TestUnknownSends(t *testing.T) {
 	unknown := fmt.Errorf("send: %w", broker.ErrUnknownOutcome)
 	for name, fault := range map[string]func(m []broker.Message, send func([]broker.Message) ([]ledger.Offset, error)) ([]ledger.Offset, error){
@@ -187,6 +190,7 @@ func TestUnknownSends(t *testing.T) {
 
 // TestSC38C39FormerRelayAddsRepetitionsOnly: after a takeover the old one's publication stands, its receipt is refused, and
 // the topic's first occurrences and the view are right.
+// Shows B3.
 func TestSC38C39FormerRelayAddsRepetitionsOnly(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	decisions := worked(t)
@@ -351,6 +355,7 @@ func TestLastReceiptIsReadBack(t *testing.T) {
 }
 
 // TestI23TopicIDIsReadBeforeEachReceipt: records acknowledged by a topic that was then made again get no receipt.
+// Shows I23.
 func TestI23TopicIDIsReadBeforeEachReceipt(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	w.commit(t, 0, worked(t)...)

@@ -150,6 +150,7 @@ func TestSC21ViewEndsWhenAllPartitionsAreStopped(t *testing.T) {
 }
 
 // TestSC24OutputTopicIsWatched: refused at start, and noticed while running.
+// Shows F13.
 func TestSC24OutputTopicIsWatched(t *testing.T) {
 	w := liveWorld(t)
 	var identity *broker.IdentityError

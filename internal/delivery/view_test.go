@@ -78,6 +78,7 @@ func TestSC21ViolationIsStoredAndTheStopIsDurable(t *testing.T) {
 }
 
 // TestSC17SC20RepetitionsAndOldVersions: what a relay publishes again, and old versions after the tombstone, change nothing.
+// Shows B4.
 func TestSC17SC20RepetitionsAndOldVersions(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	e := workedEnvelopes()
@@ -178,6 +179,7 @@ func TestUnknownViewCommits(t *testing.T) {
 }
 
 // TestI18FormerViewIsFenced: a page under a term that is no longer installed is refused and ends the view.
+// Shows I18.
 func TestI18FormerViewIsFenced(t *testing.T) {
 	w := newWorld(t, twoPartitions)
 	e := workedEnvelopes()

@@ -13,6 +13,7 @@ import (
 
 // SC22: two workers, rebalances in the middle of batches, one of them killed by SIGKILL, ten times; the end is that of an
 // undisturbed run. Under each group protocol, on Apache Kafka, whose session timeout for its own protocol is 6 s here too.
+// Shows F11, I9.
 func TestSC22KilledWorkers(t *testing.T) {
 	t.Parallel()
 	kills := size(t, killsEnv, 2, 1)

@@ -103,6 +103,7 @@ func (f *fleet) killSome(rng *rand.Rand) (killed int) {
 
 // Cycles of kill -9 of every role, alone and together, while records stream: nothing is lost, nothing doubled, not even at the
 // topic, and the envelopes are those of an undisturbed run.
+// Shows F1, F2, I1, I5, I7, I8, I9, I10, I15.
 func TestKilledRoles(t *testing.T) {
 	t.Parallel()
 	cycles := max(1, size(t, cyclesEnv, 5, 2)*4/5)
@@ -130,6 +131,7 @@ func TestKilledRoles(t *testing.T) {
 
 // The same with the services: PostgreSQL's postmaster and the broker are killed and started again, and so are roles (SC30,
 // SC31).
+// Shows F5.
 func TestSC30SC31KilledServices(t *testing.T) {
 	t.Parallel()
 	cycles := max(2, size(t, cyclesEnv, 10, 2)/5)

@@ -17,6 +17,7 @@ import (
 
 // C6: sixteen producers with interleaved keys, while partitions are claimed, receipts written and the view runs, with workers
 // and standbys that come and go: no deadlock, nothing lost. One transaction id is sent by one producer alone.
+// Shows F7, B8.
 func TestC6SixteenProducers(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
@@ -65,6 +66,7 @@ func TestC6SixteenProducers(t *testing.T) {
 
 // C19: repairs of the same key follow each other and every role crashes between them; there is one row an output, which a
 // constraint guarantees: a second one is refused whoever writes it.
+// Shows B8.
 func TestC19ConcurrentRepairsWithCrashesBetween(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
@@ -94,6 +96,7 @@ func TestC19ConcurrentRepairsWithCrashesBetween(t *testing.T) {
 
 // C30: a kill -9 between a commit and its publication, while the broker is away, for ten minutes in the long run: the outbox
 // keeps what was decided, and all of it is published later.
+// Shows F10.
 func TestC30BrokerAwayBetweenCommitAndPublication(t *testing.T) {
 	t.Parallel()
 	outage := span(t, outageEnv, 5*time.Second)
@@ -138,6 +141,7 @@ func TestC30BrokerAwayBetweenCommitAndPublication(t *testing.T) {
 
 // PostgreSQL is killed while records stream and stays away for as long as C30's broker: the roles wait for it, say so, and go on by
 // themselves. One whose commit was in flight and could not be read for too long ended as unresolved, and its next start goes on.
+// Shows F10.
 func TestPostgreSQLAwayAndBack(t *testing.T) {
 	t.Parallel()
 	outage := span(t, outageEnv, 5*time.Second)
@@ -174,6 +178,7 @@ func TestPostgreSQLAwayAndBack(t *testing.T) {
 
 // SC16: the relay is killed after the broker's acknowledgement and before the receipt: after the restart every sequence is
 // published once, in order.
+// Shows F3, B1.
 func TestSC16RelayKilledBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, shape{1, 3})
@@ -207,6 +212,7 @@ func TestSC16RelayKilledBeforeTheReceipt(t *testing.T) {
 
 // SC18: of each role a COMMIT is lost on its way, and another one's reply, and a worker is killed before it sends one: each outcome
 // is read from durable state by the same processes. Nothing is lost, nothing doubled, and the bytes are those of an undisturbed run.
+// Shows F4.
 func TestSC18LostCommits(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, shape{1, 3})
@@ -250,6 +256,7 @@ func TestSC18LostCommits(t *testing.T) {
 
 // SC30: backends are ended in mid batch, each time another role's, while its commit waits for a lock: the batch is made again
 // and nothing else ends.
+// Shows N7.
 func TestSC30EndedBackends(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, shape{1, 3})

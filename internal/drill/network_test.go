@@ -47,6 +47,7 @@ func TestNetworkCut(t *testing.T) {
 
 // A network that is gone for a while with nobody to take over: what was cut off goes on by itself, or ends with a code that
 // says that a start is safe, and nothing is lost.
+// Shows F10.
 func TestNetworkAwayAndBack(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, shape{2, 3})

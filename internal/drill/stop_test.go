@@ -50,6 +50,7 @@ func correct(revision, quantity int) *kgo.Record {
 
 // SC39: SIGTERM in the middle of large batches, for each role: what is in hand is finished or abandoned within the budget, the
 // code is 0, and nothing is half done.
+// Shows F17.
 func TestSC39StoppedInLargeBatches(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
@@ -103,6 +104,7 @@ func (s *space) wholeDecisions() {
 
 // C1: a key with 50,000 movements; the cancellation of one on the first day is committed inside the budget, and its outputs are
 // exactly the days whose close changes.
+// Shows B9.
 func TestC1LateCancellationOfALongHistory(t *testing.T) {
 	t.Parallel()
 	count, span := 50_000, 2_000
@@ -138,6 +140,7 @@ func TestC1LateCancellationOfALongHistory(t *testing.T) {
 
 // C2: a worker is killed in the middle of a very large repair, five times: each start commits the whole repair or nothing, it
 // fits the budget, and the next start goes on. (Nothing is kept of an attempt, and none is needed.)
+// Shows F1, B10.
 func TestC2KilledInALargeRepair(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)

@@ -45,6 +45,7 @@ func (s *space) finish(c *kgo.Client, end kgo.TransactionEndTry) {
 
 // SC23: committed and aborted transactions, one that stays open, and a trailing abort marker. Aborted data is never counted, an
 // open transaction holds everything behind it back and is told, and verification reaches PASS past the markers.
+// Shows F14, B5.
 func TestSC23TransactionsInTheSource(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, shape{1, 2})
@@ -79,6 +80,7 @@ func TestSC23TransactionsInTheSource(t *testing.T) {
 
 // C38: two open transactions, the later one ends first: no output is skipped, whichever way the first one ends; and of two
 // partitions the one whose commit waits is passed by the other, and then published in full.
+// Shows F14, B6.
 func TestC38TheLaterTransactionEndsFirst(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]kgo.TransactionEndTry{"first committed": kgo.TryCommit, "first aborted": kgo.TryAbort} {
@@ -164,6 +166,7 @@ func alterations() []alteration {
 // SC24: a topic recreated under its name, partitions added, records deleted, retention made finite: each is noticed while
 // running, with traffic and idle, with its own message and code 11; then it is refused at start, and verification says
 // UNAVAILABLE. A recreated source has no effect at all.
+// Shows F13, B7, I23.
 func TestSC24AlteredTopics(t *testing.T) {
 	t.Parallel()
 	var noticed []time.Duration

@@ -176,6 +176,7 @@ func (s *space) haunt(role string, holder, standby *process, n int, stop, wake f
 
 // Zombies: processes stopped by SIGSTOP past their takeover, holding the row lock in mid commit, in mid COPY, or at any
 // moment, are refused with no row.
+// Shows F12, I18.
 func TestZombies(t *testing.T) {
 	t.Parallel()
 	rng := choices(t)
@@ -238,6 +239,7 @@ func zombie(t *testing.T, role string, rng *rand.Rand, n int) (mode string, took
 
 // A relay's backend is terminated in mid publication and the relay stands still past its lease; B takes over. A's receipts
 // are refused (C39). Twenty more outputs go through B.
+// Shows B3.
 func TestC39TerminatedBackendOfARelay(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, shape{1, 3})

@@ -198,6 +198,7 @@ func heap() uint64 {
 }
 
 // TestMemoryIsCounted: what the limit counts is within a fifth of what the heap holds, so that it bounds memory.
+// Shows I22.
 func TestMemoryIsCounted(t *testing.T) {
 	cfg := manyKeys(t)
 	s := newStream(2_000, 30)

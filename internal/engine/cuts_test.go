@@ -13,6 +13,7 @@ import (
 
 // TestSameBytesUnderAnyCut is I9 and I3: whatever the batches, restarts, snapshots and evictions, the decisions and the
 // envelopes are those of one record a batch.
+// Shows I2.
 func TestSameBytesUnderAnyCut(t *testing.T) {
 	t.Parallel()
 	const cuts = 5

@@ -310,6 +310,7 @@ func (h *history) next() ledger.Assertion {
 // I5 (versions), I6 (presence returns at a higher version), I12 (a blocked key changes nothing but its status),
 // I13 (a close is its base and its movements) and I14 (alerts exactly at crossings) hold for the model by its
 // derivation; I5, I6 and I12 are checked here on their own.
+// Shows I5, I6, I12.
 func TestEngineEqualsModel(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}

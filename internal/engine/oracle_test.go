@@ -33,6 +33,7 @@ type duel struct {
 
 // TestEngineEqualsOracle is I11: on 10,000 random histories the published outputs of a record's key are the oracle's after
 // every record, and so are class and rejection code. It fails unless everything that the contract names occurred often.
+// Shows I11, I14.
 func TestEngineEqualsOracle(t *testing.T) {
 	t.Parallel()
 	histories := pace.Of(10_000)

@@ -150,6 +150,7 @@ func permutations(n int) [][]int {
 }
 
 // TestSC33 corrects day 1 of 3,650: 3,650 new versions in one decision, each exact. C1 is the same with 50,000 movements.
+// Shows B10.
 func TestSC33DeepCorrection(t *testing.T) {
 	t.Parallel()
 	const days = 3_650

@@ -106,6 +106,7 @@ func (w *world) want(key ledger.StockKey, as ledger.Day) explain.Balance {
 
 // I24: whatever is asked, the lines add up to the balance, which is the oracle's of the same prefix of the source, and each
 // line is a record of it.
+// Shows I24.
 func TestI24C15LinesAddUpToTheBalance(t *testing.T) {
 	t.Parallel()
 	questions := pace.Of(10_000)

@@ -134,6 +134,7 @@ func example(t *testing.T) (*manifest.Config, []ledger.SourceRecord) {
 }
 
 // I24 over the real rows: random histories, asked at every kind of point; the answer is the oracle's of that prefix.
+// Shows I24.
 func TestI24StoredHistoriesAddUp(t *testing.T) {
 	t.Parallel()
 	asked, blocked := 0, 0

@@ -49,6 +49,7 @@ func (f *failing) met(code string) bool {
 
 // S12: a commit that the server ends as the victim of a deadlock, or because it could not be serialized, has changed nothing: the
 // worker that had it makes the whole batch again, and does not end.
+// Shows F7.
 func TestS12DeadlockAndSerializationFailureAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

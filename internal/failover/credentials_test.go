@@ -20,6 +20,7 @@ const rotated = "amends_test_rotated"
 
 // A password is changed under running roles: open connections go on, new ones are refused and waited for until the file that
 // AMENDS_DATABASE_URL_FILE names has the new one, and nothing is started again.
+// Shows F19.
 func TestCredentialsRotated(t *testing.T) {
 	admin := pgtest.New(t, pgtest.Fast)
 	forget := "DO $$ BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = '" + rotated + "') THEN REASSIGN OWNED BY " + rotated +

@@ -17,6 +17,7 @@ import (
 
 // A frontier of 1 in PostgreSQL beats an offset of 5 that somebody committed for the group: the fetch position comes from the
 // partition row alone. On Apache Kafka.
+// Shows N1.
 func TestS8FrontierBeatsAGroupCommit(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Brokers(t)

@@ -68,6 +68,7 @@ func (w *world) waits(pid uint32) {
 
 // S12: a worker is told to end while the callback that adjusts its offsets waits for the row. It ends at once and cleanly,
 // no position is used, and the next one goes on.
+// Shows N3.
 func TestS12CancelledInADelayedOffsetAdjustment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
@@ -101,6 +102,7 @@ func TestS12CancelledInADelayedOffsetAdjustment(t *testing.T) {
 
 // SC22: while a record that was polled is not decided, the broker sees the rebalance that a second worker asked for wait. On
 // Apache Kafka.
+// Shows N4.
 func TestSC22TheBrokerSeesARebalanceWaitForAPolledDecision(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Brokers(t)
@@ -172,6 +174,7 @@ const right = `{"schema":1,"namespace":"demo","sequence":0,"output":["balance","
 
 // SC21: malformed outputs of every kind, one on a partition each: every partition stops, and what stands there is kept byte
 // for byte, NULs and all.
+// Shows N9.
 func TestSC21MalformedOutputsAreKeptByteForByte(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "config.json")

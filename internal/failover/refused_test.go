@@ -29,6 +29,7 @@ type refusal struct {
 
 // SC32: lock timeout and statement timeout. No progress, a clear error, exit 1 after bounded attempts; once cleared the same
 // start goes on.
+// Shows F7.
 func TestSC32TimeoutsOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]refusal{
@@ -59,6 +60,7 @@ func (w *world) slow(table string) (end func()) {
 }
 
 // SC32: the same for receipts and rows of the view.
+// Shows F7.
 func TestSC32StatementTimeoutOfDelivery(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -190,6 +192,7 @@ func padding(first, n int) (values []string) {
 }
 
 // SC32: the disk of the data is full. No partial rows, a clear error, exit 1; the same start goes on when there is room.
+// Shows F8.
 func TestSC32FullDataDisk(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t)
@@ -247,6 +250,7 @@ func (w *world) whole() {
 
 // SC32: the disk of the WAL is full. PostgreSQL ends itself; nothing partial is left, and the roles go on by themselves or by
 // the same start when there is room and the server is back.
+// Shows F8.
 func TestSC32FullWALDisk(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t)

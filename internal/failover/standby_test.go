@@ -54,6 +54,7 @@ func (w *world) epoch() int {
 
 // A standby that lost nothing is promoted under running roles: they claim again under the new timeline and go on, nobody
 // ends, nothing is published twice.
+// Shows F5.
 func TestS12PromotedStandbyWithNothingLost(t *testing.T) {
 	t.Parallel()
 	w, primary, standby := replicated(t)
@@ -81,6 +82,7 @@ func TestS12PromotedStandbyWithNothingLost(t *testing.T) {
 
 // A standby that lost a committed tail is promoted under running roles: the worker goes back and refolds to the same bytes,
 // the relay finds the topic ahead, compares, and writes receipts instead of publishing again; the view catches up.
+// Shows F6, I7.
 func TestS12PromotedStandbyThatLostACommittedTail(t *testing.T) {
 	t.Parallel()
 	w, primary, standby := replicated(t)
@@ -104,6 +106,7 @@ func TestS12PromotedStandbyThatLostACommittedTail(t *testing.T) {
 
 // The same with roles that begin after the failover, and a topic that holds other bytes than the refolded ones: the relay
 // stops for an operator (exit 11) and writes no receipt.
+// Shows F6.
 func TestS9LostTailWithOtherBytesStopsTheRelay(t *testing.T) {
 	t.Parallel()
 	w, primary, standby := replicated(t)

@@ -58,6 +58,7 @@ func blockedDatabase(t *testing.T) *database {
 
 // SC32: a session of another role holds the row. The claimant may not end it: the claim fails by its lock timeout, which is
 // definite, the holder lives, and the claim succeeds once the row is free.
+// Shows F7, N2.
 func TestSC32ClaimBlockedByAnotherRole(t *testing.T) {
 	t.Parallel()
 	p := newPlain(t, blockedDatabase(t))
@@ -82,6 +83,7 @@ func TestSC32ClaimBlockedByAnotherRole(t *testing.T) {
 
 // A claim that is blocked, by a session of the same role or of another, ends when it is cancelled, installs nothing, and
 // leaves no backend waiting. The production lifecycle cancels it as the role ends.
+// Shows F7, N2.
 func TestS12CancellationWhileAClaimIsBlocked(t *testing.T) {
 	t.Parallel()
 	d := blockedDatabase(t)

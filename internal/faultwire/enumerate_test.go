@@ -59,6 +59,7 @@ type enumeration struct {
 
 // T3: each statement of each type of transaction, as recorded, meets each fault. The class of the result is the right one,
 // what is stored is exactly the state before or the one after, and the production role ends as if nothing had happened.
+// Shows F1, F2, F4, I21.
 func TestSC18T3EveryStatementMeetsEveryFault(t *testing.T) {
 	e := &enumeration{T: t, quick: make(chan struct{}, 16), slow: make(chan struct{}, 64),
 		shared: make(chan *database, 1), alone: make(chan *database, shards), bare: make(chan *database, shards),

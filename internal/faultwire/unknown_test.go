@@ -151,6 +151,7 @@ func impatient() delivery.Pause {
 
 // S12: what a worker does after an unknown commit is what durable state says, and it retires where that contradicts what it
 // knows or cannot be read.
+// Shows F4, N6.
 func TestS12UnknownCommitOfAWorker(t *testing.T) {
 	all := outcomes("UPDATE amends.partitions SET frontier = 6 WHERE namespace_id = $1",
 		"UPDATE amends.partitions SET epoch = epoch + 1 WHERE namespace_id = $1", worker.ErrUnresolved, worker.ErrIntegrity)
@@ -166,6 +167,7 @@ func TestS12UnknownCommitOfAWorker(t *testing.T) {
 }
 
 // S12: the same for a receipt.
+// Shows F4, F10, N8.
 func TestS12UnknownReceipt(t *testing.T) {
 	all := outcomes("UPDATE amends.relay_progress SET output_offset = output_offset + 1 , next_sequence = next_sequence + 1 WHERE namespace_id = $1",
 		"UPDATE amends.relay_progress SET term = term + 1 WHERE namespace_id = $1", delivery.ErrUnresolved, store.ErrIntegrity)
@@ -186,6 +188,7 @@ func TestS12UnknownReceipt(t *testing.T) {
 }
 
 // S12: the same for a page of the view.
+// Shows F4, N8.
 func TestS12UnknownViewCommit(t *testing.T) {
 	all := outcomes("UPDATE amends.view_progress SET output_offset = output_offset + 1 WHERE namespace_id = $1",
 		"UPDATE amends.view_progress SET term = term + 1 WHERE namespace_id = $1", delivery.ErrUnresolved, store.ErrIntegrity)
@@ -209,6 +212,7 @@ func TestS12UnknownViewCommit(t *testing.T) {
 }
 
 // S12: a claim whose reply was lost is the claimant's own if the row holds its nonce; otherwise a fresh one is made.
+// Shows F4, N5.
 func TestS12UnknownClaim(t *testing.T) {
 	d := newDatabase(t, server(t).New(), true, 4)
 	for name, want := range map[string]struct {
@@ -232,6 +236,7 @@ func TestS12UnknownClaim(t *testing.T) {
 
 // Backend terminated after a correction's writes and before COMMIT: nothing of it is durable, the worker finds that out
 // and commits the same bytes once.
+// Shows F1, N7.
 func TestSC30BackendEndedBeforeTheCommitOfACorrection(t *testing.T) {
 	d := newDatabase(t, server(t).New(), true, 4)
 	p, undisturbed := newPlain(t, d), newPlain(t, d)
@@ -256,6 +261,7 @@ func TestSC30BackendEndedBeforeTheCommitOfACorrection(t *testing.T) {
 }
 
 // SC19: a worker with an old epoch commits nothing, also when its commit waited for the lock while the epoch changed.
+// Shows F12, B6.
 func TestSC19OldEpochAfterAWaitForTheLock(t *testing.T) {
 	d := newDatabase(t, server(t).New(), true, 4)
 	p := newPlain(t, d)
@@ -303,6 +309,7 @@ func (d *database) awaitBlocked(t *testing.T) (pid int32) {
 
 // A guard that is lost stays lost: it is released when the server has seen the connection's end, busy until then, and never
 // connected again behind its holder's back.
+// Shows N10.
 func TestS1GuardIsBusyUntilItsEndIsSeen(t *testing.T) {
 	d := newDatabase(t, server(t).New(), true, 4)
 	p := newPlain(t, d)

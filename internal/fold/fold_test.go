@@ -201,6 +201,7 @@ func TestCounts(t *testing.T) {
 }
 
 // TestEqualsNaive compares random days, inserted in any order, with sums over the list.
+// Shows I13.
 func TestEqualsNaive(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(pace.Of(60)) {

@@ -49,6 +49,7 @@ type model struct {
 
 // Every outcome of every call, every point of a takeover (also while a call is on its way), every way in which it happens
 // and every order of the turns after it, with one and with two calls that go wrong.
+// Shows I4.
 func TestFenceExhaustively(t *testing.T) {
 	h := twoRecords(t)
 	for _, c := range []struct {

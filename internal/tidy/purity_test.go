@@ -20,6 +20,7 @@ var impureCalls = map[string]string{
 	"fmt":  "Print Printf Println Fprint Fprintf Fprintln Scan Scanf Scanln",
 }
 
+// TestDecisionLayerIsPure shows F16.
 func TestDecisionLayerIsPure(t *testing.T) {
 	tr := readTree(t)
 	var problems []string

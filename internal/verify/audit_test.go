@@ -324,6 +324,7 @@ func TestS10AuditResumes(t *testing.T) {
 
 // I7, S10: after a failover that lost a committed tail the topic, and with it the view, is ahead of the worker until it has
 // decided the same again. A deep verification does not pass while I7 cannot be shown, and never calls it drift.
+// Shows I19.
 func TestI7ViewAheadOfTheWorkerIsNoDrift(t *testing.T) {
 	t.Parallel()
 	for name, quiesced := range map[string]bool{"quiesced": true, "live": false} {
@@ -475,6 +476,7 @@ func (d dropping) ReadTo(ctx context.Context, p ledger.Partition, from, end ledg
 }
 
 // I7: a sequence that the topic lacks is found and named where it is due.
+// Shows I7.
 func TestI7LostPublicationIsNamed(t *testing.T) {
 	t.Parallel()
 	w := worked(t)

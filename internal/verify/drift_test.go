@@ -194,6 +194,7 @@ func TestBlockedKeyComparesItsStatusOnly(t *testing.T) {
 	}
 }
 
+// TestDeepFindsEveryCorruption shows I19.
 func TestDeepFindsEveryCorruption(t *testing.T) {
 	t.Parallel()
 	w := worked(t)

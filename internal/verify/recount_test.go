@@ -9,6 +9,7 @@ import (
 )
 
 // I16: only a deep verification counts rejected records again; nobody else does.
+// Shows I16.
 func TestI16DeepRecountsRejectedRecords(t *testing.T) {
 	t.Parallel()
 	w := worked(t)

@@ -179,6 +179,7 @@ func TestLiveComparesAtTheCut(t *testing.T) {
 	}
 }
 
+// TestOpenTransactionIsNamed shows F14.
 func TestOpenTransactionIsNamed(t *testing.T) {
 	t.Parallel()
 	w := worked(t)

@@ -84,6 +84,7 @@ func TestSC17RepetitionsMoveTheFrontierOnly(t *testing.T) {
 	}
 }
 
+// TestSC20OlderVersionAfterTheTombstone shows B4.
 func TestSC20OlderVersionAfterTheTombstone(t *testing.T) {
 	records := worked(t)
 	for _, old := range []int{3, 8} { // 01-03 versions 1 and 2
@@ -272,6 +273,7 @@ func history(t testing.TB, r *rand.Rand) []ledger.SourceRecord {
 	return topic
 }
 
+// TestI10ViewIsTheFoldOfTheTopic shows I10.
 func TestI10ViewIsTheFoldOfTheTopic(t *testing.T) {
 	repetitions := 0
 	for seed := range int64(1_000) {
@@ -357,6 +359,7 @@ func TestC4CancelledBeforeItWasPublished(t *testing.T) {
 }
 
 // TestSC33TheLargestRepairIsHeldDecoded: 73,051 outputs in single reads, visible at once.
+// Shows I22.
 func TestSC33TheLargestRepairIsHeldDecoded(t *testing.T) {
 	d := view.New(config(t), 0, start, 1_000)
 	for i := range ledger.MaxRepair {

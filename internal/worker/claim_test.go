@@ -221,6 +221,7 @@ func TestS12WaitsArePartitionsOwn(t *testing.T) {
 }
 
 // I22: what partitions have fetched and not decided is bounded for all of them together, however many a topic has.
+// Shows I22.
 func TestI22InboxesOfManyPartitions(t *testing.T) {
 	for partitions, want := range map[int32]int{1: 16, 16: 16, 64: 4, 1_024: 1} { // MiB before one of so many is held
 		held := false

@@ -53,6 +53,7 @@ func TestS12LostClaimIsToldByItsNonce(t *testing.T) {
 }
 
 // I9: a partition that is given up and comes back loads its keys again: somebody else may have committed meanwhile.
+// Shows I9.
 func TestI9RevokedPartitionForgetsItsStates(t *testing.T) {
 	cfg := worked(t)
 	ns, err := memory.New().Init(t.Context(), cfg, "src")
@@ -128,6 +129,7 @@ func TestSC22EveryPollIsReleased(t *testing.T) {
 }
 
 // SC22, S12: a revoke does not return while a commit is in flight, and no commit follows it.
+// Shows F11.
 func TestSC22RevokeReturnsAfterTheCommitInFlight(t *testing.T) {
 	s := newStage(t, 1, true)
 	entered, leave := make(chan struct{}), make(chan struct{})

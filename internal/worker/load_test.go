@@ -79,6 +79,7 @@ func TestI9UnusableSnapshotIsNoAuthority(t *testing.T) {
 
 // I22: a batch whose keys have more history than one load gives is loaded in steps, each an operation of its own; failed
 // attempts are still counted over them.
+// Shows I22.
 func TestI22HistoryIsLoadedInSteps(t *testing.T) {
 	const keys, rows = 3, store.LoadRows/2 + 1
 	cfg := open(t)

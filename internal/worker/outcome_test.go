@@ -84,6 +84,7 @@ func TestS12UnreadableThreeTimesIsUnresolved(t *testing.T) {
 }
 
 // SC19: another epoch is refused at the commit and found after an unknown one.
+// Shows I17.
 func TestSC19FencedAtCommitAndAfterUnknown(t *testing.T) {
 	for name, answer := range map[string]error{"at the commit": nil, "after an unknown commit": errLost} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +158,7 @@ func TestS12PromotionIsClaimedAgain(t *testing.T) {
 }
 
 // A failover that lost committed work: the worker refolds to the same bytes from the lower frontier.
+// Shows I3.
 func TestS12LossyPromotion(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
 	replica := memory.New()
@@ -213,6 +215,7 @@ func TestS12AnythingElseIsAnIntegrityStop(t *testing.T) {
 }
 
 // S12: three attempts with 100 and 200 ms between them, each deciding from fresh states.
+// Shows I22.
 func TestS12RetriesAreBounded(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
 	b.store.onCommit = func(int, *ledger.Batch) (bool, error) { return false, errors.New("deadlock detected") }
@@ -249,6 +252,7 @@ func TestS12TwoFailuresThenSuccess(t *testing.T) {
 }
 
 // S12: a service that is away is waited for without limit, and not taken for a failure.
+// Shows F10.
 func TestS12AwayIsWaitedFor(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
 	gone := fmt.Errorf("dial: %w", store.ErrUnavailable)

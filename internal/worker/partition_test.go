@@ -270,6 +270,7 @@ func TestCommitNeedsAFreshLook(t *testing.T) {
 }
 
 // A stopped partition issues no commit, not even the retry of one that turned out not to be written.
+// Shows I17.
 func TestStoppedPartitionIssuesNoCommit(t *testing.T) {
 	b := newBench(t, worked(t), 1<<20)
 	b.store.onCommit = func(int, *ledger.Batch) (bool, error) {

@@ -171,6 +171,7 @@ func TestRevokeInMidBatchWaitsForTheCommit(t *testing.T) {
 
 // SC39: a commit that hangs is cancelled after the grace, and the worker ends cleanly. How long that takes is bounded by two limits,
 // ten seconds together.
+// Shows F17.
 func TestSC39StopAbandonsAHangingCommit(t *testing.T) {
 	s := newStage(t, 1, true)
 	s.load(history(0, 10)...)
@@ -377,6 +378,7 @@ func TestSC24RecreatedTopic(t *testing.T) {
 }
 
 // SC24: a deleted topic, added partitions, deleted records and finite retention each end the running worker.
+// Shows F13.
 func TestSC24TopicChangesWhileRunning(t *testing.T) {
 	for name, change := range map[string]struct {
 		what string

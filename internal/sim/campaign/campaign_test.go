@@ -14,6 +14,7 @@ import (
 
 // TestCampaign is the smoke of T1: seeded schedules with every kind of fault among them, nothing broken. The number of
 // schedules is AMENDS_SIM_SCHEDULES.
+// Shows I1, I2, I3, I4, I7, I8, I9, I10, I15, I16, I17, I18, I19, I21, I23.
 func TestCampaign(t *testing.T) {
 	o := Options{Seed: 1, Schedules: pace.Of(4_000), Threads: 2, Events: 30}
 	if v := os.Getenv("AMENDS_SIM_SCHEDULES"); v != "" {

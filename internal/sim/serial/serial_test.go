@@ -132,6 +132,7 @@ func movements(o *oracle.Oracle, key ledger.StockKey, day ledger.Day) (sum *big.
 }
 
 // The serial model of every history keeps I3, I5, I6, I11 to I15 at every frontier.
+// Shows I5, I6, I11, I12, I13, I14.
 func TestCorpusKeepsTheInvariants(t *testing.T) {
 	records, rejected, blocked := 0, 0, 0
 	for n, h := range corpus(t) {
@@ -194,6 +195,7 @@ type committer interface {
 }
 
 // A selection of the corpus is committed record by record to PostgreSQL and to memory: both then hold the serial model.
+// Shows I3.
 func TestSerialModelOnBothStores(t *testing.T) {
 	ctx := t.Context()
 	db, err := postgres.Open(ctx, postgres.Options{URL: pgtest.New(t)})

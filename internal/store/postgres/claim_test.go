@@ -56,6 +56,7 @@ func openNamespace(t *testing.T, o ...func(*postgres.Options)) (*postgres.Namesp
 	return n, url
 }
 
+// TestSC38ClaimantEndsTheBackendThatBlocksIt shows F12.
 func TestSC38ClaimantEndsTheBackendThatBlocksIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lock string
@@ -182,6 +183,7 @@ func TestSC30BackendEndedIsUnavailableAndTheStoreGoesOn(t *testing.T) {
 	t.Fatal(err)
 }
 
+// TestGuardIsLostWithItsSession shows N10.
 func TestGuardIsLostWithItsSession(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t, pgtest.Fast)

@@ -64,6 +64,7 @@ func TestS12PositionsAreReadUnderTheRowLock(t *testing.T) {
 }
 
 // I15: what a refused commit would have quarantined is not there.
+// Shows I15.
 func TestI15FencedCommitLeavesNoQuarantine(t *testing.T) {
 	t.Parallel()
 	n, url := openNamespace(t)
@@ -99,6 +100,7 @@ func TestI15FencedCommitLeavesNoQuarantine(t *testing.T) {
 }
 
 // S12: a COMMIT that was sent is waited for, whatever becomes of its caller, and not longer than its own deadline.
+// Shows F17.
 func TestS12CommitHasADeadlineOfItsOwn(t *testing.T) {
 	t.Run("caller gone", func(t *testing.T) {
 		t.Parallel()

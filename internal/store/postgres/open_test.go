@@ -54,6 +54,7 @@ func TestOpenRefusesFsyncOff(t *testing.T) {
 	}
 }
 
+// TestOpenRefusesAPooler shows F9.
 func TestOpenRefusesAPooler(t *testing.T) {
 	p := faultwire.New(t, pgtest.New(t, pgtest.Fast))
 	p.ShiftPIDs()

@@ -157,6 +157,7 @@ func TestSC18ConnectionLostBeforeCommitIsDefinite(t *testing.T) {
 	w.ok(w.ns.Commit(w.ctx, o.Token, testBatch(1)))
 }
 
+// TestClaimOutcomeIsToldByItsNonce shows N5.
 func TestClaimOutcomeIsToldByItsNonce(t *testing.T) {
 	eachOutcome(t, false, func(w *world, committed bool) {
 		w.observe()
@@ -258,6 +259,7 @@ func TestInitOutcomeIsResolvedByInitAgain(t *testing.T) {
 	})
 }
 
+// TestCommitNotReplicatedIsUnknownAndSaysSo shows F4.
 func TestCommitNotReplicatedIsUnknownAndSaysSo(t *testing.T) {
 	server := pgtest.Server(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -342,6 +344,7 @@ func awaitReplication(ctx context.Context, t *testing.T, url string, admin *pgx.
 	}
 }
 
+// TestServerRestartAndTimelineChange shows F5.
 func TestServerRestartAndTimelineChange(t *testing.T) {
 	server := pgtest.Server(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
