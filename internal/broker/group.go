@@ -23,7 +23,7 @@ type Member interface {
 	Positions(ctx context.Context, partitions []ledger.Partition) (map[ledger.Partition]ledger.Frontier, error)
 	// Revoked takes partitions away: after it returns the owner issues no commit for them.
 	Revoked(ctx context.Context, partitions []ledger.Partition)
-	// Lost is Revoked after the group has already given them to somebody else.
+	// Lost is Revoked after the group has already given them to somebody else, or the session ended: with none of them too.
 	Lost(ctx context.Context, partitions []ledger.Partition)
 }
 
@@ -92,7 +92,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 		kgo.RebalanceTimeout(or(o.RebalanceTimeout, RebalanceTimeout)),
 		kgo.BlockRebalanceOnPoll(), kgo.DisableAutoCommit(),
 		kgo.OnPartitionsAssigned(g.assigned), kgo.AdjustFetchOffsetsFn(g.adjust),
-		kgo.OnPartitionsRevoked(g.gone(o.Member.Revoked)), kgo.OnPartitionsLost(g.gone(o.Member.Lost)),
+		kgo.OnPartitionsRevoked(g.gone(o.Member.Revoked, false)), kgo.OnPartitionsLost(g.gone(o.Member.Lost, true)),
 	)
 	if g.client, err = kgo.NewClient(opts...); err != nil {
 		g.abandon()
@@ -118,10 +118,10 @@ func (g *Group) assigned(ctx context.Context, _ *kgo.Client, m map[string][]int3
 	g.member.Assigned(ctx, g.partitions(m))
 }
 
-func (g *Group) gone(tell func(context.Context, []ledger.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {
+func (g *Group) gone(tell func(context.Context, []ledger.Partition), none bool) func(context.Context, *kgo.Client, map[string][]int32) {
 	return func(ctx context.Context, _ *kgo.Client, m map[string][]int32) {
 		ps := g.partitions(m)
-		if len(ps) == 0 {
+		if len(ps) == 0 && !none {
 			return
 		}
 		tell(ctx, ps)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"amends/internal/ledger"
@@ -328,6 +329,30 @@ func TestClosingDoesNotWaitForAJoin(t *testing.T) {
 				t.Errorf("closing took %v", took)
 			}
 		})
+	}
+}
+
+// A member whose session failed is told so, also where it had no partitions, and is told when the group is joined again.
+func TestAMemberWithoutPartitionsIsToldOfALostSession(t *testing.T) {
+	c, o := cluster(t)
+	topic := create(t, openAdmin(t, o), "t", 1)
+	c.ControlKey(int16(kmsg.JoinGroup), func(q kmsg.Request) (kmsg.Response, error, bool) { // the first one
+		r := q.ResponseKind().(*kmsg.JoinGroupResponse)
+		r.ErrorCode = kerr.GroupMaxSizeReached.Code
+		return r, nil, true
+	})
+	m := newRecorder()
+	g := joinGroup(t, o, topic, m)
+	defer g.Close(bounded(t))
+	if _, err := g.Poll(bounded(t)); !errors.Is(err, ErrSession) {
+		t.Errorf("the first poll: %v", err)
+	}
+	g.AllowRebalance()
+	await(t, func() bool { return m.owns() == 1 })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.events) < 2 || m.events[0] != "lost" || m.events[1] != "assigned" {
+		t.Errorf("told %q", m.events)
 	}
 }
 

@@ -225,11 +225,18 @@ func (l *Lifecycle) Revoked(_ context.Context, partitions []ledger.Partition) {
 	l.log.Info("partitions revoked", "namespace", l.cfg.Namespace, "partitions", partitions)
 }
 
+// errSession: until the next assignment the group is waited for.
+var errSession = errors.New("the session was lost; joining again")
+
 // Lost stops partitions that the group has given away: a commit in flight is resolved, and one that failed is looked after.
-// A fence found so ends the role.
+// A fence found so ends the role. It comes with none where the session of a member without partitions was lost.
 func (l *Lifecycle) Lost(_ context.Context, partitions []ledger.Partition) {
 	l.mu.lock()
 	defer l.mu.unlock()
+	l.ready.set("group", errSession)
+	if len(partitions) == 0 {
+		return
+	}
 	ended := l.release(partitions)
 	l.log.Warn("partitions lost", "namespace", l.cfg.Namespace, "partitions", partitions)
 	for _, part := range ended {

@@ -66,3 +66,46 @@ func TestLostPartitionWhoseCommitFailedIsFenced(t *testing.T) {
 		})
 	}
 }
+
+// A member whose session was lost waits for the group until the next assignment, also one without partitions. What a late
+// poll tells of a session before that assignment is no wait: nothing would end it.
+func TestALostSessionIsWaitedForUntilTheNextAssignment(t *testing.T) {
+	for name, c := range map[string]struct {
+		again  bool // assigned before the poll tells of the lost session
+		reason string
+	}{
+		"told before the next assignment": {false, "group: " + broker.ErrSession.Error()},
+		"told after the next assignment":  {true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, 1, true)
+			o := s.options(s.store)
+			var reason string
+			o.Ready = func(_ bool, why string) { reason = why }
+			r := newRunner(s.ctx(), &o)
+			defer r.cancel()
+			r.join(&scripted{errs: []error{broker.ErrSession, broker.ErrClosed}})
+			r.life.Assigned(s.ctx(), nil)
+			if reason != "" {
+				t.Fatalf("assigned, and waits for %s", reason)
+			}
+			r.life.Lost(s.ctx(), nil)
+			if reason != "group: "+errSession.Error() {
+				t.Fatalf("lost its session, and waits for %q", reason)
+			}
+			if c.again {
+				r.life.Assigned(s.ctx(), nil)
+			}
+			if err := r.poll(); !errors.Is(err, broker.ErrClosed) {
+				t.Fatal(err)
+			}
+			if reason != c.reason {
+				t.Errorf("waits for %q, want %q", reason, c.reason)
+			}
+			r.life.Assigned(s.ctx(), nil)
+			if reason != "" {
+				t.Errorf("assigned, and waits for %s", reason)
+			}
+		})
+	}
+}

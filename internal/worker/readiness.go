@@ -39,6 +39,21 @@ func (r *readiness) set(service string, err error) { r.waits(wait{service, theRo
 func (r *readiness) waits(w wait, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.note(w, err)
+}
+
+// because says why the role waits for a service, if it still does: what is learnt late may be over.
+func (r *readiness) because(service string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := wait{service, theRole}
+	if _, waits := r.away[w]; waits {
+		r.note(w, err)
+	}
+}
+
+// note is waits for a caller that holds mu.
+func (r *readiness) note(w wait, err error) {
 	why, was := r.away[w]
 	if err == nil && !was || err != nil && was && why == err.Error() {
 		return

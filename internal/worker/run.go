@@ -145,14 +145,14 @@ func (r *runner) poll() error {
 		case stopsTopic(err), errors.Is(err, broker.ErrClosed):
 			return err
 		}
-		service := "broker" // the next look clears it
 		switch {
 		case errors.Is(err, broker.ErrSession):
-			service = "group" // the next assignment does
+			r.ready.because("group", err) // a poll that waited for room may tell of a session before this one
 		case errors.Is(err, broker.ErrUnreadable):
-			service = "records" // so does this: the partition stands still until an operator has looked
+			r.ready.set("records", err) // the next assignment clears it: the partition stands still until an operator has looked
+		default:
+			r.ready.set("broker", err) // the next look does
 		}
-		r.ready.set(service, err)
 		r.log.Warn("poll failed, trying again", "namespace", r.cfg.Namespace, "error", err)
 		if pause.For(r.ctx, FirstWait) != nil {
 			return nil
