@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,18 +36,13 @@ func Up(e *target.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), target.Migrating)
-		defer cancel()
-		db, err := e.Database(ctx)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		before, err := db.MigrationStatus(ctx)
-		if err != nil {
-			return err
-		}
-		if err := db.Migrate(ctx); err != nil {
+		var before []store.Migration
+		if err := with(cmd.Context(), e, target.Migrating, func(ctx context.Context, db *postgres.DB) error {
+			if before, err = db.MigrationStatus(ctx); err != nil {
+				return err
+			}
+			return db.Migrate(ctx)
+		}); err != nil {
 			return err
 		}
 		return raised(e, before, asJSON)
@@ -97,7 +93,7 @@ The code is 13 where the schema does not fit: a migration that this binary does 
 			return err
 		}
 		var steps []store.Migration
-		if err := with(cmd.Context(), e, func(ctx context.Context, db *postgres.DB) error {
+		if err := with(cmd.Context(), e, target.GiveUp, func(ctx context.Context, db *postgres.DB) error {
 			steps, err = db.MigrationStatus(ctx)
 			return err
 		}); err != nil {
@@ -112,9 +108,9 @@ The code is 13 where the schema does not fit: a migration that this binary does 
 	return watch.Wrap(e, cmd)
 }
 
-// with opens the database for one look at it.
-func with(ctx context.Context, e *target.Env, look func(context.Context, *postgres.DB) error) error {
-	ctx, cancel := context.WithTimeout(ctx, target.GiveUp)
+// with opens the database for work on it within limit.
+func with(ctx context.Context, e *target.Env, limit time.Duration, look func(context.Context, *postgres.DB) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	db, err := e.Database(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ until its end. Nothing is changed. Where up would refuse, so does plan, with the
 			return err
 		}
 		var steps []store.MigrationStep
-		if err := with(cmd.Context(), e, func(ctx context.Context, db *postgres.DB) error {
+		if err := with(cmd.Context(), e, target.GiveUp, func(ctx context.Context, db *postgres.DB) error {
 			steps, err = db.MigrationPlan(ctx)
 			return err
 		}); err != nil {
