@@ -13,6 +13,7 @@ import (
 	"amends/internal/absent"
 	"amends/internal/embedded/apache"
 	"amends/internal/embedded/process"
+	"amends/internal/pause"
 	"amends/internal/scratch"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,8 +25,11 @@ const brokersEnv = "AMENDS_TEST_BROKERS"
 // startTimeout bounds a start, with the first one's download.
 const startTimeout = 8 * time.Minute
 
-// portPatience is how long another process may have the port of a broker that was stopped.
-const portPatience = time.Minute
+// A port that another process has is asked for again every portWait, for portPatience in all.
+const (
+	portPatience = time.Minute
+	portWait     = 100 * time.Millisecond
+)
 
 // The test binary's broker. A lazily started process is the one state that must outlive a test.
 var (
@@ -150,15 +154,16 @@ func (s *Instance) Start() {
 	if s.live {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), portPatience)
+	defer cancel()
 	var taken *process.PortError
-	for end := time.Now().Add(portPatience); ; time.Sleep(100 * time.Millisecond) {
+	if err := pause.While(ctx, portWait, portWait, func(err error) bool { return errors.As(err, &taken) }, func() error {
 		k, err := start(s.k.Port(), s.dir)
 		if err == nil {
 			s.k, s.live = k, true
-			return
 		}
-		if !errors.As(err, &taken) || time.Now().After(end) {
-			s.t.Fatalf("start broker again: %v", err)
-		}
+		return err
+	}); err != nil {
+		s.t.Fatalf("start broker again: %v", err)
 	}
 }

@@ -2,8 +2,10 @@ package pgtest_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,10 @@ func TestKilledServerKeepsItsRows(t *testing.T) {
 		if lost, err := pgx.Connect(ctx, url); err == nil {
 			lost.Close(ctx)
 			t.Fatal("the server answers after its end")
+		}
+		other, err := net.Listen("tcp", net.JoinHostPort(conn.Config().Host, strconv.Itoa(int(conn.Config().Port))))
+		if err == nil { // else another process has it indeed
+			time.AfterFunc(time.Second, func() { other.Close() })
 		}
 		s.Start()
 		if got := query(t, url, "SELECT answer FROM kept"); got != "yes" {

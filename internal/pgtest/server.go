@@ -13,14 +13,18 @@ import (
 
 	"amends/internal/embedded"
 	"amends/internal/embedded/process"
+	"amends/internal/pause"
 	"amends/internal/scratch"
 )
 
 // startTimeout bounds a start, an installation of PostgreSQL and an initdb included.
 const startTimeout = 5 * time.Minute
 
-// portPatience is how long another process may have the port of a server that was stopped.
-const portPatience = time.Minute
+// A port that another process has is asked for again every portWait, for portPatience in all.
+const (
+	portPatience = time.Minute
+	portWait     = 100 * time.Millisecond
+)
 
 // settings keep a test server small: as many run as packages are tested at a time. What a drill needs otherwise is given as
 // name=value.
@@ -173,15 +177,16 @@ func (s *Instance) Start() {
 	if s.live {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), portPatience)
+	defer cancel()
 	var taken *process.PortError
-	for end := time.Now().Add(portPatience); ; time.Sleep(100 * time.Millisecond) {
+	if err := pause.While(ctx, portWait, portWait, func(err error) bool { return errors.As(err, &taken) }, func() error {
 		pg, err := startIn(s.dir, s.port, false, s.more)
 		if err == nil {
 			s.pg, s.live = pg, true
-			return
 		}
-		if !errors.As(err, &taken) || time.Now().After(end) {
-			s.t.Fatalf("start server again: %v", err)
-		}
+		return err
+	}); err != nil {
+		s.t.Fatalf("start server again: %v", err)
 	}
 }
